@@ -1,0 +1,1 @@
+"""Pure folds: given state and a record, the next state and what to emit. No Kafka, no clocks."""
