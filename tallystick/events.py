@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 Header = tuple[str, bytes]
 
 
-def event_headers(
-    topic: str, source: str, event_id: str, at_ms: int | None = None
-) -> list[Header]:
+def event_headers(topic: str, source: str, event_id: str, at_ms: int | None = None) -> list[Header]:
     """The `ce_*` headers of one event; `at_ms` is log time where the producer has one.
 
     A client has none before the broker stamps the record, so its events carry no `ce_time`.

@@ -38,9 +38,7 @@ def superseding_round(
     old: Commit, request: PlanRequest, items: tuple[Item, ...], at_ms: int
 ) -> Commit:
     """The first round of a plan that replaces `old`; reads are numbered on, never again from 1."""
-    return _begin(
-        request.plan, request, items, old.head.round + 1, old.head.read_number, at_ms
-    )
+    return _begin(request.plan, request, items, old.head.round + 1, old.head.read_number, at_ms)
 
 
 def retry_round(commit: Commit, request: PlanRequest, at_ms: int) -> Commit:

@@ -31,9 +31,7 @@ class ItemState(StrEnum):
     DUPLICATE = "duplicate"
 
 
-MOVING = frozenset(
-    {ItemState.PLANNED, ItemState.INTENDED, ItemState.DISPATCHED, ItemState.BACKOFF}
-)
+MOVING = frozenset({ItemState.PLANNED, ItemState.INTENDED, ItemState.DISPATCHED, ItemState.BACKOFF})
 """States in which a write may still leave or be under way: nothing is read back meanwhile."""
 
 

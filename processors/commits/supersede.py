@@ -1,4 +1,4 @@
-"""Replace a frozen plan by an explicit successor, without losing what its attempts may have done."""
+"""Replace a frozen plan by an explicit successor; what its attempts did is not forgotten."""
 
 from __future__ import annotations
 

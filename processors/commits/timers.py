@@ -9,7 +9,7 @@ from tallystick.protocol import CLAIM_SLACK_MS
 
 RETAIN_MS = 30 * 24 * 3_600_000
 """How long an ended commit keeps its plan and items. Lower: a slow caller's retry finds the key
-retired. Higher: state and changelog grow. The key itself is kept for ever, so it is never reused."""
+retired. Higher: state and changelog grow. The key itself is kept for ever and never reused."""
 
 
 def due_ms(commit: Commit) -> int | None:

@@ -31,13 +31,15 @@ def backoff_ms(policy: ToolPolicy, tries: int, intent_id: str) -> int:
     The spread (up to a quarter) is taken from the id and not drawn, so replay gives the same.
     """
     doublings = min(max(tries - 1, 0), BACKOFF_DOUBLINGS_MAX)
-    base = min(policy.backoff_ms * 2**doublings, policy.backoff_ms_max)
+    base: int = min(policy.backoff_ms * 2**doublings, policy.backoff_ms_max)
     return base + int(intent_id[:4], 16) % (base // 4 + 1)
 
 
 def read_backoff_ms(read_try: int) -> int:
     """Pause before the next read, after `read_try` reads that did not settle everything."""
-    return int(min(READ_BACKOFF_MS * 2 ** min(read_try, BACKOFF_DOUBLINGS_MAX), READ_BACKOFF_MS_MAX))
+    return int(
+        min(READ_BACKOFF_MS * 2 ** min(read_try, BACKOFF_DOUBLINGS_MAX), READ_BACKOFF_MS_MAX)
+    )
 
 
 def cutoff_ms(accepted_at_ms: int, commit_within_ms: int) -> int:

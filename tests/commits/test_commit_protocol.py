@@ -3,16 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.commits.worlds import (
-    CERTIFYING,
-    LAGGING,
-    NATURAL,
-    UNBOUNDED,
-    UNKEYED,
-    UNREADABLE,
-    World,
-    make_plan,
-)
 
 from processors.commits.state import ItemState
 from tallystick.protocol import SEND_WINDOW_MS
@@ -27,6 +17,16 @@ from tallystick.records import (
     PartialReason,
     PlanVerdict,
     Verification,
+)
+from tests.commits.worlds import (
+    CERTIFYING,
+    LAGGING,
+    NATURAL,
+    UNBOUNDED,
+    UNKEYED,
+    UNREADABLE,
+    World,
+    make_plan,
 )
 
 OUT = AttemptOutcome

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from processors.commits.fold import CommitsFold
 from processors.commits.state import Commit
 from processors.step import Emit
-from tallystick.keys import plan_hash, payload_hash
+from tallystick.keys import payload_hash, plan_hash
 from tallystick.records import (
     Attempt,
     AttemptOutcome,
@@ -83,9 +83,7 @@ def make_plan(
 
 def _item(name: str, tool: str, title: str) -> PlanItem:
     payload = json.dumps({"title": title}, separators=(",", ":"))
-    return PlanItem(
-        tool=tool, identity=name, payload=payload, payload_hash=payload_hash(payload)
-    )
+    return PlanItem(tool=tool, identity=name, payload=payload, payload_hash=payload_hash(payload))
 
 
 @dataclass
