@@ -22,9 +22,9 @@ DEPTH_MAX = 64
 """Deepest nesting of arrays and objects. Lower: real documents are refused. Higher: parsers in
 other languages, and our own recursion, overflow first."""
 
-NUMBER_DIGITS_MAX = 1_000
-"""Most digits of an integral number. Lower than 309: not every double fits. Higher: a short text
-such as 1e999999 grows into megabytes before anyone can refuse it."""
+NUMBER_DIGITS_MAX = 309
+"""Most digits of an integral number: as many as the largest double has. Lower: not every double
+fits. Higher: a small text full of 1e999 grows into so many digits that hashing it stalls."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _INTEGER_LIMIT = 10**NUMBER_DIGITS_MAX
@@ -46,7 +46,7 @@ class _Bad:
         self.key = key
 
 
-class _Fault(Exception):  # noqa: N818 - never leaves this file
+class _Fault(Exception):
     """A fault on its way up; every level adds the step that led to it."""
 
     def __init__(self, reason: str, fix: str) -> None:
@@ -134,7 +134,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def _integer(text: str) -> Any:
-    if len(text) <= NUMBER_DIGITS_MAX:
+    if len(text.removeprefix("-")) <= NUMBER_DIGITS_MAX:
         return int(text)
     return _Bad(_TOO_LONG, _AS_STRING)
 

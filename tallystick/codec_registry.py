@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from tallystick.codec import Header, Headers
+from tallystick.codec import Codec, FingerprintCodec, Header, Headers
 from tallystick.codec_avro import AvroForms, undecodable
 from tallystick.errors import CallerError, OperatorError, SchemaIncompatible
 from tallystick.records import Record
@@ -87,6 +87,11 @@ def registry_call(what: str, subject: str, call: Any, *arguments: Any) -> Any:
         ) from error
 
 
+def codec_for(registry: str | None, prefix: str) -> Codec:
+    """The codec that a setting chooses: through a registry where one is named, else by header."""
+    return RegistryCodec(registry, prefix) if registry else FingerprintCodec()
+
+
 class RegistryCodec:
     """Values in Confluent's wire format; the subject is the full topic name and `-value`.
 
@@ -111,8 +116,9 @@ class RegistryCodec:
             head = self._heads[topic] = HEAD.pack(MAGIC, self._own_id(topic))
         return head + value, []
 
-    def decode(self, topic: str, value: bytes | None, _headers: Headers | None) -> Record:
+    def decode(self, topic: str, value: bytes | None, headers: Headers | None) -> Record:
         """See Codec; raises OperatorError, not UndecodableRecord, while the registry is away."""
+        del headers  # this form carries its schema's id in the value
         if value is None:
             undecodable(topic, "value is null", "only changelogs hold tombstones")
         if len(value) < HEAD.size:

@@ -45,7 +45,7 @@ _OWN_HEADERS = frozenset(
 """Headers that the transport or `auth` sets; a second value would be a hidden conflict."""
 
 
-class Fault(Exception):  # noqa: N818 - becomes a ContractError at the door
+class Fault(Exception):
     """A rule of the format is broken at `path`."""
 
     def __init__(self, path: str, message: str, fix: str) -> None:

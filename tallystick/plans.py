@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from tallystick.canonical import canonical_text, parse_json
 from tallystick.errors import CanonicalError, PlanError
@@ -32,7 +32,6 @@ __all__ = [
     "ITEMS_MAX",
     "PLAN_BYTES_MAX",
     "DraftItem",
-    "PlanContract",
     "PlanDocument",
     "PlanFault",
     "build_plan",
@@ -112,25 +111,16 @@ def build_plan(
     return plan
 
 
-class PlanContract(Protocol):
-    """What a plan needs of a contract; `contracts.Contract` is one."""
-
-    @property
-    def ref(self) -> ContractRef:
-        """Which contract, byte for byte."""
-
-    def policies(self) -> Mapping[str, ToolPolicy]:
-        """Every tool's policy by name."""
-
-
-def plan_from(document: PlanDocument, contract: PlanContract) -> Plan:
+def plan_from(
+    document: PlanDocument, *, contract: ContractRef, policies: Mapping[str, ToolPolicy]
+) -> Plan:
     """The plan that a plan file asks for, under a contract; errors as in `build_plan`."""
     try:
         return build_plan(
             commit_key=document.commit_key,
             items=document.items,
-            contract=contract.ref,
-            policies=contract.policies(),
+            contract=contract,
+            policies=policies,
             module=document.module,
             evidence=document.evidence,
             evidence_ref=document.evidence_ref,
@@ -143,19 +133,16 @@ def plan_from(document: PlanDocument, contract: PlanContract) -> Plan:
 
 def plan_bytes(plan: Plan) -> int:
     """About how many bytes the plan takes in a record; never less than it really takes."""
-    items = sum(
-        len(item.tool.encode()) + len(item.identity.encode()) + len(item.payload.encode())
-        for item in plan.items
-    )
+    texts = [plan.commit_key, plan.module, plan.evidence_ref or ""]
+    texts += (plan.contract.name, plan.contract.version)
+    for item in plan.items:
+        texts += (item.tool, item.identity, item.payload)
+    for policy in plan.policies:
+        texts += (policy.tool, policy.scope, policy.compensation or "")
     rows = len(plan.items) + 8 * len(plan.policies) + 8
-    texts = (plan.commit_key, plan.module, plan.evidence_ref or "", plan.contract.name)
-    named = (
-        text
-        for policy in plan.policies
-        for text in (policy.tool, policy.scope, policy.compensation or "")
-    )
-    head = sum(len(text.encode()) for text in (*texts, *named))
-    return items + head + rows * ITEM_OVERHEAD_BYTES
+    # A hostile plan may hold what UTF-8 cannot: it is measured all the same.
+    size = sum(len(text.encode(errors="surrogatepass")) for text in texts)
+    return size + rows * ITEM_OVERHEAD_BYTES
 
 
 def check_plan(plan: Plan) -> str:

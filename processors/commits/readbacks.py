@@ -39,7 +39,13 @@ def fold_readback(commit: Commit, answer: Readback, at_ms: int) -> Commit:
     commit = commit.with_head(open_read="", read_try=head.read_try + 1, read_due_ms=0)
     if answer.error:
         return _note_failure(commit, answer.error, answer.detail)
-    unplanned = tuple(Unplanned(u.identity, u.target_ref) for u in answer.unplanned)
+    # A later read asks for open items alone, so a listing shows it the verified ones as well.
+    planned_names = {planned.identity for planned in commit.plan.items}
+    unplanned = tuple(
+        Unplanned(seen.identity, seen.target_ref)
+        for seen in answer.unplanned
+        if seen.identity not in planned_names
+    )
     commit = commit.with_head(unplanned=unplanned)
     found = {(item.tool, item.identity): item for item in answer.found}
     for index, planned in enumerate(commit.plan.items):

@@ -504,6 +504,17 @@ def test_every_read_is_a_verification_record_that_rounds_nothing_up() -> None:
     assert [found.identity for found in seen.unplanned] == ["z"]
 
 
+def test_what_a_later_listing_shows_of_the_plan_itself_is_not_beside_the_plan() -> None:
+    world = World(make_plan("a", "b"))
+    world.request()
+    world.write("a")
+    world.write("b")
+    world.read({"a": 1})
+    world.wait(300)
+    world.read({"b": 1}, unplanned=("a", "z"))
+    assert [seen.identity for seen in world.receipts[0].unplanned] == ["z"]
+
+
 def test_a_target_that_cannot_be_read_is_asked_again_with_backoff_until_the_deadline() -> None:
     world = World(make_plan("a"))
     world.request(within_ms=6_000)

@@ -26,9 +26,10 @@ from tallystick.plans import (
     plan_bytes,
     plan_from,
 )
-from tallystick.records import ContractRef, Plan, PlanRequest, ToolPolicy
+from tallystick.records import Plan, PlanRequest
 from tallystick.topics import Topic
 from tests.keys.samples import CONTRACT, ITEMS, POLICY, plan_of
+from tests.schemas.strategies import any_record
 
 DOCUMENT: dict[str, Any] = {
     "commit_key": "release-42",
@@ -39,13 +40,7 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-class Contract:
-    """The part of a contract that a plan needs."""
-
-    ref: ContractRef = CONTRACT
-
-    def policies(self) -> dict[str, ToolPolicy]:
-        return {POLICY.tool: POLICY}
+POLICIES = {POLICY.tool: POLICY}
 
 
 def changed(**fields: Any) -> str:
@@ -56,7 +51,7 @@ def changed(**fields: Any) -> str:
 
 def test_a_plan_file_becomes_the_plan_that_the_api_builds() -> None:
     document = parse_plan(json.dumps(DOCUMENT), where="plan.json")
-    assert plan_from(document, Contract()) == plan_of()
+    assert plan_from(document, contract=CONTRACT, policies=POLICIES) == plan_of()
     assert check_plan(plan_of()) == ""
 
 
@@ -134,6 +129,13 @@ def test_a_bad_plan_file_is_refused_in_one_line_with_its_place(
     assert says in str(caught.value)
     assert caught.value.fix
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_plan_file_cannot_mean_is_refused_with_the_files_name() -> None:
+    document = parse_plan(changed(tool="drop_case"), where="plan.json")
+    with pytest.raises(PlanError, match="has no tool 'drop_case'") as caught:
+        plan_from(document, contract=CONTRACT, policies=POLICIES)
+    assert caught.value.where == "plan.json: $.items[0].tool"
 
 
 @pytest.mark.parametrize(
@@ -250,6 +252,20 @@ BROKEN = [
 @pytest.mark.parametrize(("fault", "plan"), BROKEN, ids=lambda value: str(value)[:24])
 def test_the_ledger_names_the_rule_that_a_hostile_plan_breaks(fault: PlanFault, plan: Plan) -> None:
     assert check_plan(plan) == fault
+
+
+@given(any_record(Plan))
+def test_a_hostile_plan_is_an_answer_and_never_an_error(plan: Plan) -> None:
+    assert check_plan(plan) in set(PlanFault)
+
+
+@pytest.mark.parametrize("name", ["commit_key", "module", "evidence_hash", "evidence_ref"])
+def test_text_that_utf_8_cannot_carry_is_an_answer_too(name: str) -> None:
+    assert check_plan(msgspec.structs.replace(GOOD, **{name: "\ud800"})) in set(PlanFault)
+    for field in ("tool", "identity", "payload", "payload_hash"):
+        assert check_plan(with_item(GOOD, **{field: "\ud800"})) in set(PlanFault)
+    for field in ("tool", "scope"):
+        assert check_plan(with_policy(GOOD, **{field: "\ud800"})) in set(PlanFault)
 
 
 def test_every_rule_is_broken_by_some_plan_above() -> None:

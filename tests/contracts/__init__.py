@@ -1,0 +1,1 @@
+"""Contract files: what is accepted, what is refused and in which words."""

@@ -1,0 +1,1 @@
+"""The HTTP target and the demo target, over real sockets."""
