@@ -11,9 +11,7 @@ from tallystick.records import Attempt, AttemptOutcome, PlanAnswer, Receipt
 
 
 def _pending(world: World, request_id: str = "r1") -> Pending:
-    return Pending(
-        commit_key="k", request_id=request_id, plan_hash=world.plan.plan_hash, planned=1
-    )
+    return Pending(commit_key="k", request_id=request_id, plan_hash=world.plan.plan_hash, planned=1)
 
 
 def _story() -> tuple[World, PlanAnswer, Receipt]:

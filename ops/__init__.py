@@ -1,0 +1,1 @@
+"""What people run: the command line, brokers for development, the demo, metrics and benchmarks."""

@@ -1,0 +1,1 @@
+"""The broker launcher: each kind's life, and what goes wrong around it."""

@@ -1,0 +1,1 @@
+"""What several tests share: brokers, and the rules that hold the style."""
