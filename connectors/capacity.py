@@ -19,6 +19,12 @@ class Capacity:
             self._changed.wait_for(lambda: self._used < self._max, timeout_s)
             return max(self._max - self._used, 0)
 
+    def limit(self, in_flight_max: int) -> None:
+        """Change the bound; what is in flight already stays."""
+        with self._changed:
+            self._max = in_flight_max
+            self._changed.notify()
+
     def take(self, count: int) -> None:
         """Begin `count` pieces of work."""
         with self._changed:

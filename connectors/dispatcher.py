@@ -30,6 +30,16 @@ from tallystick.codec import Codec
 from tallystick.records import Attempt, AttemptOutcome, ErrorClass
 from tallystick.topics import Topic
 
+CLAIM_AHEAD_MS = 300
+"""Claims may wait this long for their turn at the target. Lower: the target idles while the next
+claims are logged. Higher: claims come near their send window, and slow targets lose attempts."""
+
+AHEAD_MAX = 3
+"""Most batches claimed ahead of those being called. Higher: a crash loses more outcomes."""
+
+SMOOTHING = 0.1
+"""Weight of the newest call in the mean call time. Higher: one slow call stops claiming ahead."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -46,7 +56,9 @@ class Dispatcher:
         self._settings = settings
         self._book = book
         self._reach = reach
-        self._capacity = Capacity(min(settings.in_flight_max, book.concurrency_max))
+        self._at_once = min(settings.in_flight_max, book.concurrency_max)
+        self._capacity = Capacity(self._at_once)
+        self._call_ms = 0.0
         self._outbound = Outbound(settings.client_config, settings.prefix, codec, SOURCE)
         self._calls: set[asyncio.Task[None]] = set()
         self._watchdog = Watchdog()
@@ -94,7 +106,7 @@ class Dispatcher:
         try:
             try:
                 fact = await self._call(claim)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a claim never stays without an outcome
                 _log.exception("a call broke off")
                 fact = self._broken(claim, error)
             event_id = f"{fact.intent_id}/{fact.attempt}/settled"
@@ -122,6 +134,7 @@ class Dispatcher:
         self._reach(Point.BEFORE_CALL)
         result = await target.write(claim.intent, send_within_ms=window_ms)
         self._reach(Point.AFTER_CALL)
+        self._claim_ahead(result.elapsed_ms)
         return settled(
             claim.intent,
             self._settings.slot,
@@ -133,6 +146,14 @@ class Dispatcher:
             target_ref=result.target_ref,
             elapsed_ms=result.elapsed_ms,
         )
+
+    def _claim_ahead(self, elapsed_ms: int) -> None:
+        """A quick target may be claimed for ahead of its calls; a slow one must not, because
+        claims that wait too long for their turn are refused."""
+        known = self._call_ms or elapsed_ms
+        self._call_ms = known + SMOOTHING * (elapsed_ms - known)
+        ahead = min(AHEAD_MAX, int(CLAIM_AHEAD_MS / max(self._call_ms, 1.0)))
+        self._capacity.limit(self._at_once * (1 + ahead))
 
     def _forged(self, claim: Claim) -> Attempt:
         """The plan froze a policy that the contract does not state: nobody may choose their own."""

@@ -47,6 +47,15 @@ class Piece:
         return self._process.pid
 
     @property
+    def cpu_s(self) -> float:
+        """Processor seconds that it has used so far (Linux; 0.0 elsewhere)."""
+        stat = Path(f"/proc/{self.pid}/stat")
+        if not stat.exists():
+            return 0.0
+        fields = stat.read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
     def returncode(self) -> int | None:
         """The exit code, or None while it runs."""
         return None if self._process is None else self._process.poll()

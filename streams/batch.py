@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 
 from streams.headers import output_headers, output_id
 from streams.metrics import LoopMetrics
-from streams.outputs import Output
+from streams.outputs import Output, Transaction
 from streams.quarantine import Quarantine
 from streams.running import Running
 from streams.settings import LoopSettings
 from streams.source import Cause, Flaw, LogRecord
 from streams.ticks import LogClock
 from streams.topology import Stage
-from streams.transaction import TransactionalProducer
 from tallystick.codec import Codec
 from tallystick.records import Tick
 
@@ -43,7 +42,7 @@ class Filler:
         stage: Stage,
         settings: LoopSettings,
         codec: Codec,
-        producer: TransactionalProducer,
+        transaction: Transaction,
         quarantine: Quarantine,
         running: Mapping[int, Running],
         metrics: LoopMetrics,
@@ -51,14 +50,14 @@ class Filler:
         self._stage = stage
         self._settings = settings
         self._codec = codec
-        self._producer = producer
+        self._transaction = transaction
         self._quarantine = quarantine
         self._running = running
         self._metrics = metrics
         self._clock = LogClock()
 
     def fill(self, batch: Batch, queue: deque[LogRecord]) -> None:
-        """Take from the head of the queue what one transaction holds, and log due ticks.
+        """Take from the head of the queue what one transaction holds.
 
         A tick with more due keys than fit stays at the head, its offset uncommitted, and nothing
         behind it is folded before it is done: batch sizes never change the order of folding.
@@ -69,7 +68,7 @@ class Filler:
         )
         while queue and batch.units < units_max:
             record = queue[0]
-            self._producer.begin()
+            self._transaction.begin()
             moved = batch.moved.setdefault(record.partition, {})
             if not self._take(record, batch, units_max - batch.units):
                 break
@@ -77,7 +76,6 @@ class Filler:
             moved[record.topic] = record.offset + 1
             if time.monotonic() > until_s:
                 break
-        self._log_ticks(batch)
 
     def wait_s(self) -> float:
         """How long the next poll may wait: until the next tick is due, or the poll's own bound."""
@@ -130,7 +128,7 @@ class Filler:
         run.gate.came_back()
         return True
 
-    def _log_ticks(self, batch: Batch) -> None:
+    def log_ticks(self, batch: Batch) -> None:
         """Log a tick where a key is due: in a transaction with offsets, so only the partition's
         owner can (engine rules 2, 22)."""
         now_ms = self._clock.now_ms()
@@ -149,6 +147,6 @@ class Filler:
                 traceparent=None,
             )
             output = Output(topic, str(partition).encode(), value, headers, partition)
-            self._producer.send(output, Cause(topic, partition, -1))
+            self._transaction.send(output, Cause(topic, partition, -1))
             batch.moved.setdefault(partition, {})
             run.gate.sent()

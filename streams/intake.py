@@ -7,6 +7,7 @@ transaction alone: auto-commit is off and nothing else commits (engine rule 1).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -33,6 +34,13 @@ _DENIED = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
+_TAKEN = frozenset(
+    {
+        KafkaError._FATAL,  # noqa: SLF001 - its public name
+        KafkaError._FENCED,  # noqa: SLF001 - its public name
+        KafkaError.FENCED_INSTANCE_ID,
+    }
+)
 _SEEK_LATER = frozenset(
     {
         KafkaError._STATE,  # noqa: SLF001 - its public name
@@ -41,6 +49,11 @@ _SEEK_LATER = frozenset(
         KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - its public name
     }
 )
+
+
+_NUDGE_S = 0.5
+"""Longest wait for the answer that wakes a fetcher. Higher: a broker that is away delays the other
+partitions."""
 
 
 class SlotTaken(OperatorError):
@@ -125,6 +138,7 @@ class Intake:
         for topic, offset in positions.items():
             self._unsought[topic, partition] = offset
         self._seek()
+        self._nudge([full_name(self._settings.prefix, topic) for topic in positions], partition)
 
     def rewind(self, positions: dict[Place, int]) -> None:
         """After an abort: forget what is queued, and seek every touched partition back to its
@@ -157,7 +171,7 @@ class Intake:
 
     def _note(self, error: KafkaError, place: Place) -> None:
         code, where = error.code(), f"{place[0]}[{place[1]}]"
-        if error.fatal():
+        if error.fatal() or code in _TAKEN:
             raise SlotTaken(
                 f"this consumer was fenced: {error.str()}",
                 where=f"slot {self._settings.slot}",
@@ -189,6 +203,14 @@ class Intake:
                 continue
             self._next[topic, partition] = offset
             del self._unsought[topic, partition]
+
+    def _nudge(self, names: list[str], partition: int) -> None:
+        """Ask the leaders for something, which wakes the threads that fetch: a resumed partition
+        would wait up to a second for them to look up by themselves."""
+        with contextlib.suppress(KafkaException):  # then they do look up by themselves
+            self.consumer.offsets_for_times(
+                [TopicPartition(name, partition, 0) for name in names], timeout=_NUDGE_S
+            )
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Take them paused: they run once they are restored, from explicit positions only."""

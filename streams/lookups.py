@@ -6,6 +6,7 @@ above another worker's open transaction (engine rule 7).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -98,6 +99,11 @@ class Lookups:
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
         """The high watermark of each log, open transactions included (engine rule 7)."""
         return self._bounds(places, "latest")
+
+    def refresh(self) -> None:
+        """Fetch metadata anew: after an election the old leaders refuse what they are asked."""
+        with contextlib.suppress(KafkaException):  # whoever asks next is told
+            self._admin.list_topics(timeout=self._wait_s)
 
     def _bounds(self, places: Iterable[Place], which: str) -> dict[Place, int]:
         spec = getattr(OffsetSpec, which)()  # these two class methods carry no types

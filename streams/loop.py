@@ -35,6 +35,9 @@ _log = logging.getLogger(__name__)
 _LEAVE_S = 3.0
 """Longest wait for the last revoke on a clean stop. Lower: the group learns of it by timeout."""
 
+_TAKEOVER_POLL_S = 0.02
+"""Longest poll while a partition waits for its offsets or its store. Higher: takeover is slower."""
+
 _LEAVE_POLL_S = 0.05
 """One look at the group while leaving."""
 
@@ -102,10 +105,8 @@ class StageLoop:
 
     def _turn(self) -> None:
         check_closed(self._producer.is_open)
-        queue = self._intake.queue
-        room = self._settings.batch_records_max - len(queue)
-        at_once = bool(queue) or self._takeover.pending > 0
-        self._intake.poll(0.0 if at_once else self._filler.wait_s(), room)
+        room = self._settings.batch_records_max - len(self._intake.queue)
+        self._intake.poll(self._wait_s(), room)
         if self._takeover.pending:
             for ready in self._takeover.step():
                 self._start(ready)
@@ -115,10 +116,17 @@ class StageLoop:
         else:
             self._stamp_idle()
 
+    def _wait_s(self) -> float:
+        if self._intake.queue or self._takeover.restoring:
+            return 0.0
+        wait_s = self._filler.wait_s()
+        return min(wait_s, _TAKEOVER_POLL_S) if self._takeover.pending else wait_s
+
     def _transact(self) -> None:
         batch = Batch()
         try:
             self._filler.fill(batch, self._intake.queue)
+            self._filler.log_ticks(batch)
             if self._producer.is_open:
                 self._commit(batch)
         except FoldFailed as failed:

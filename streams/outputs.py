@@ -24,3 +24,10 @@ class Sink(Protocol):
 
     def send(self, output: Output, cause: Cause) -> None:
         """Produce it in the open transaction; a failure is attributed to `cause`."""
+
+
+class Transaction(Sink, Protocol):
+    """A sink that is opened before it is written to."""
+
+    def begin(self) -> None:
+        """Open a transaction if none is open."""

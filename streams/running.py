@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import TopicPartition
 
-from streams.store import Store, StoreMark
+from streams.store import RowStore, StoreMark
 from streams.task import PartitionTask
 from streams.ticks import TickGate, wall_ms
 from streams.topology import Stage, position_note
@@ -19,7 +19,7 @@ class Running:
     """`positions` are those that the group holds or, where it has none yet (`noted`), begins at."""
 
     task: PartitionTask
-    store: Store
+    store: RowStore
     gate: TickGate
     positions: dict[str, int]
     noted: set[str]
@@ -59,7 +59,8 @@ class Running:
 
     def stamp(self) -> None:
         """Note that the store is current now (engine rule 18)."""
-        self.store.write({}, self._mark(self.changelog_next, self.positions))
+        mark = self._mark(self.changelog_next, self.positions)
+        self.store.write({}, mark, lambda: None)
 
     def _mark(self, changelog_next: int, positions: dict[str, int]) -> StoreMark:
         return StoreMark(changelog_next, dict(positions), wall_ms(), self.changelog_id)

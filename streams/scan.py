@@ -22,6 +22,9 @@ from tallystick.topics import Topic, full_name, short_name
 LOOKUP_S = 10.0
 """How long metadata and watermarks may take. Lower: a loaded broker counts as away."""
 
+FETCH_WAIT_MS = 20
+"""How long a fetch may wait at the broker. Higher: every new scan begins that much later."""
+
 STALL_S = 15.0
 """How long a scan may stand still below its end. Lower: an open foreign transaction (which blocks
 committed reads until it times out) fails a scan that would have gone on."""
@@ -61,6 +64,8 @@ class LogReader:
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",
                 "enable.partition.eof": True,
+                # A long poll of the last assignment would hold up the first read of the next.
+                "fetch.wait.max.ms": FETCH_WAIT_MS,
             }
         )
 
@@ -84,28 +89,31 @@ class LogReader:
         return len(topics[name].partitions)
 
     def read_all(self, topic: Topic, partition: int | None = None) -> Iterator[Logged]:
-        """Every committed record up to where the log ends now, partition by partition."""
+        """Every committed record up to where the log ends now; in order within a partition."""
         count = self.partitions(topic)
         name = full_name(self._prefix, topic)
-        for number in range(count) if partition is None else (partition,):
-            self._consumer.assign([TopicPartition(name, number, OFFSET_BEGINNING)])
-            yield from self._until_eof(name, number)
+        wanted = range(count) if partition is None else (partition,)
+        self._consumer.assign([TopicPartition(name, each, OFFSET_BEGINNING) for each in wanted])
+        yield from self._until_ends({(name, each) for each in wanted})
         self._consumer.unassign()
 
-    def _until_eof(self, name: str, partition: int) -> Iterator[Logged]:
-        while True:
+    def _until_ends(self, unfinished: set[tuple[str, int]]) -> Iterator[Logged]:
+        while unfinished:
             message = self._consumer.poll(STALL_S)
             if message is None:
                 raise BrokerUnavailable(
-                    f"reading {name}[{partition}] stood still for {STALL_S:g} s",
+                    f"reading {sorted(unfinished)} stood still for {STALL_S:g} s",
                     where=self._bootstrap,
                     fix="an open transaction may block it; try again in a moment",
                 )
             problem = message.error()
+            place = (message.topic() or "", message.partition() or 0)
             if problem is None:
-                yield self._logged(message)
+                if place in unfinished:
+                    yield self._logged(message)
             elif problem.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-                return
+                # One of an earlier scan may still come in: it names its partition.
+                unfinished.discard(place)
             else:
                 raise BrokerUnavailable(problem.str(), where=self._bootstrap)
 

@@ -67,9 +67,9 @@ class LoopSettings:
     """Least time between two ticks of a partition. Lower: a fold that is always overdue floods the
     log. Higher: close timers come later."""
 
-    fetch_wait_ms: int = 500
+    fetch_wait_ms: int = 100
     """`fetch.wait.max.ms`; a record ends the wait at once. Lower: an idle worker asks more often.
-    Higher: the first fetch after a seek or an assignment waits longer."""
+    Higher: the first fetch after an abort's seek waits for the one that is under way."""
 
     lookup_ms: int = 5_000
     """For metadata, offsets and watermarks. Lower: a loaded broker counts as away."""
@@ -77,10 +77,10 @@ class LoopSettings:
     commit_try_ms: int = 2_000
     """One try of a commit, which is repeated until `broker_stuck_ms`. Lower: more repetitions."""
 
-    broker_stuck_ms: int = 60_000
+    broker_stuck_ms: int = 30_000
     """Longest that one transactional call (with its repetitions) may take before the watchdog ends
-    the process (engine rule 12). Lower: a broker's restart kills workers. Higher: a hung client
-    is noticed later."""
+    the process (engine rule 12). Lower: a slow election ends workers, which then start again.
+    Higher: a client that hangs for good is noticed later."""
 
     restore_stall_ms: int = 45_000
     """Longest without progress in a restore (engine rule 8). Lower than a transaction timeout plus

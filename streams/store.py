@@ -61,6 +61,9 @@ class RowStore(Protocol):
     def write(self, rows: Rows, mark: StoreMark, halfway: Callable[[], None]) -> None:
         """Put rows (None deletes) and mark, all or nothing."""
 
+    def close(self) -> None:
+        """Let go of it."""
+
 
 class Store:
     """One RocksDB in raw mode; all errors of the library surface as StateCorrupt."""
@@ -209,6 +212,9 @@ class MemoryStore:
             else:
                 self.rows[row] = value
         self.mark = mark
+
+    def close(self) -> None:
+        """See RowStore."""
 
 
 def store_path(state_dir: Path, stage: str, partition: int) -> Path:

@@ -21,7 +21,7 @@ from streams.settings import LoopSettings
 from streams.store import Store, StoreLocked, StoreMark, store_path
 from streams.ticks import wall_ms
 from streams.topology import Stage, check_position_note
-from tallystick.errors import OperatorError, SourceTruncated, StateLocked
+from tallystick.errors import BrokerUnavailable, OperatorError, SourceTruncated, StateLocked
 from tallystick.topics import full_name
 
 _log = logging.getLogger(__name__)
@@ -29,6 +29,10 @@ _log = logging.getLogger(__name__)
 _COMMITTED_S = 1.0
 """One try at committed offsets, which wait for a dead worker's pending transaction. Higher: the
 group is not served meanwhile."""
+
+_AGAIN_S = 0.2
+"""Pause before offsets and bounds are asked for again. Lower: a broker that just came back is asked
+in a tight loop. Higher: takeover waits longer."""
 
 _NOT_YET = frozenset(
     {
@@ -90,6 +94,12 @@ class Takeover:
         self._facts = lookups.changelog(self._changelog)
         self._restorer = Restorer(stage, settings, metrics, crash)
         self._waiting: dict[int, _Waiting] = {}
+        self._ask_at_s = 0.0
+
+    @property
+    def restoring(self) -> bool:
+        """Whether a step has rows to read, and so paces itself."""
+        return self._restorer.busy
 
     @property
     def pending(self) -> int:
@@ -128,7 +138,24 @@ class Takeover:
         self._restorer.close()
 
     def _place(self, partitions: list[int]) -> bool:
-        """Find where each source goes on; False to try again in the next step."""
+        """Find where each source goes on; False to try again in a later step."""
+        now_s = time.monotonic()
+        if now_s < self._ask_at_s:
+            return False
+        self._ask_at_s = now_s + _AGAIN_S
+        try:
+            placed = self._ask(partitions)
+        except BrokerUnavailable as error:
+            _log.warning("takeover waits: %s", error)
+            self._lookups.refresh()
+            placed = False
+        if not placed:
+            self._check_patience(partitions)
+        else:
+            self._ask_at_s = 0.0
+        return placed
+
+    def _ask(self, partitions: list[int]) -> bool:
         places = [
             (full_name(self._settings.prefix, topic), partition)
             for partition in partitions
@@ -136,7 +163,6 @@ class Takeover:
         ]
         committed = self._committed(places)
         if committed is None:
-            self._check_patience(partitions)
             return False
         changelogs = [(self._changelog, partition) for partition in partitions]
         starts = self._lookups.starts([*places, *changelogs])

@@ -179,6 +179,7 @@ class TransactionalProducer:
         self._names: dict[str, str] = {}
         self._producer = self._build()
         self._batch = _Batch(self._changelog)
+        self._doubtful = False
         self.is_open = False
 
     def _build(self) -> Producer:
@@ -194,9 +195,17 @@ class TransactionalProducer:
                 "acks": "all",  # engine rule 20
                 "linger.ms": 0,  # a hop's latency is the goal; batches form while one is in flight
                 "partitioner": "murmur2_random",
+                "error_cb": self._noticed,
             },
             logger=_log,
         )
+
+    def _noticed(self, error: KafkaError) -> None:
+        """A connection was lost. librdkafka may go on asking a coordinator that it has given up
+        (its issue 5511, open: the call then hangs), so the next transaction gets a new producer.
+        """
+        self._doubtful = True
+        _log.info("producer %s: %s", self._id, error.str())
 
     def start(self) -> None:
         """Abort what this slot left open and take a new epoch; before any committed offset is
@@ -204,11 +213,13 @@ class TransactionalProducer:
         self._call("init_transactions", self._producer.init_transactions)
 
     def restart(self) -> None:
-        """A new producer in place of one whose id expired while idle (engine rule 14)."""
+        """A new producer in place of one whose id expired while idle (engine rule 14), or whose
+        connections were lost."""
         self._producer = self._build()
         self._batch = _Batch(self._changelog)
         self.is_open = False
         self.start()
+        self._doubtful = False
 
     def send(self, output: Output, cause: Cause) -> None:
         """Produce in the open transaction, which the first output begins (engine rule 14).
@@ -244,6 +255,9 @@ class TransactionalProducer:
     def begin(self) -> None:
         """Open a transaction if none is open."""
         if not self.is_open:
+            self._producer.poll(0)
+            if self._doubtful:
+                self.restart()
             self._batch = _Batch(self._changelog)
             self._call("begin_transaction", lambda _: self._producer.begin_transaction())
             self.is_open = True

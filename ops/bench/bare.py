@@ -44,6 +44,7 @@ def bare_hop_ms(bootstrap: str) -> list[float]:
         while out.poll(1) is None:
             pass
         times.append((time.perf_counter() - began) * 1_000)
+    source.flush()
     consumer.close()
     out.close()
     admin.delete_topics([topic.topic for topic in topics])

@@ -24,7 +24,7 @@ from ops.bench.stations import Leg, legs
 from ops.broker import choose
 from ops.cli.common import out
 from ops.demo.target_process import DemoTarget
-from ops.processes import Pieces
+from ops.processes import Piece, Pieces
 from streams.topics_admin import create, open_admin
 from tallystick.client import Tally
 from tallystick.client.waiting import Ending
@@ -48,9 +48,16 @@ class Figures(msgspec.Struct):
     receipts: int
     duplicates: int
     legs: list[Leg]
+    cpu_ms: dict[str, float]
 
 
-def _figures(name: str, times: Sequence[float], receipts: int, found: list[Leg]) -> Figures:
+def _figures(
+    name: str,
+    times: Sequence[float],
+    receipts: int,
+    found: list[Leg],
+    cpu_s: dict[str, float],
+) -> Figures:
     cuts = statistics.quantiles(times, n=100)
     return Figures(
         name=name,
@@ -60,6 +67,7 @@ def _figures(name: str, times: Sequence[float], receipts: int, found: list[Leg])
         receipts=receipts,
         duplicates=0,
         legs=found,
+        cpu_ms={name: round(used * 1_000 / len(times), 2) for name, used in cpu_s.items()},
     )
 
 
@@ -73,8 +81,8 @@ def _plan(contract: Contract, key: str) -> Plan:
         tool="create_case",
         items=[
             {
-                "identity": f"TC-{n}",
-                "payload": {"case_id": f"TC-{n}", "title": f"case {n}", "steps": ["a", "b"]},
+                "identity": f"{key}-{n}",
+                "payload": {"case_id": f"{key}-{n}", "title": f"case {n}", "steps": ["a", "b"]},
             }
             for n in range(ITEMS)
         ],
@@ -112,6 +120,15 @@ def _loaded(tally: Tally, contract: Contract, seconds: float) -> tuple[list[floa
     return times, receipts
 
 
+def _cpu(pieces: Sequence[Piece]) -> dict[str, float]:
+    """Processor seconds so far: each piece, and this process, which is the caller."""
+    return {piece.name: piece.cpu_s for piece in pieces} | {"client": time.process_time()}
+
+
+def _spent(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+    return {name: after[name] - before[name] for name in after}
+
+
 def measure(bootstrap: str, count: int, seconds: float) -> tuple[list[Figures], float]:
     """Both ways of asking, and the bare hop's p50 in milliseconds."""
     prefix = f"bench{os.getpid()}."
@@ -133,11 +150,15 @@ def measure(bootstrap: str, count: int, seconds: float) -> tuple[list[Figures], 
                 piece.wait_ready()
             with Tally.connect(bootstrap, prefix=prefix) as tally:
                 _idle(tally, contract, 20, "warm-up")
+                before = _cpu(started)
                 times, receipts = _idle(tally, contract, count, "idle")
-                idle = _figures("idle", times, receipts, legs(bootstrap, prefix, "idle-"))
+                used = _spent(before, _cpu(started))
+                idle = _figures("idle", times, receipts, legs(bootstrap, prefix, "idle-"), used)
+                before = _cpu(started)
                 times, receipts = _loaded(tally, contract, seconds)
+                used = _spent(before, _cpu(started))
                 found = legs(bootstrap, prefix, "load-")
-                load = _figures(f"{PLANS_A_SECOND} plans a second", times, receipts, found)
+                load = _figures(f"{PLANS_A_SECOND} plans a second", times, receipts, found, used)
             idle.duplicates = load.duplicates = target.duplicates()
         finally:
             pieces.stop()
@@ -154,6 +175,8 @@ def show(figures: list[Figures], bare_ms: float) -> None:
             f"p50 is {ratio:.2f} of five bare hops; {each.receipts} receipts of "
             f"{each.commits} commits, {each.duplicates} duplicates"
         )
+        used = ", ".join(f"{name} {ms:g} ms" for name, ms in each.cpu_ms.items())
+        out.print(f"   processor time a commit: {used}")
         for leg in each.legs:
             out.print(f"   {leg.name:<42} p50 {leg.p50_ms:>6.1f} ms   p99 {leg.p99_ms:>6.1f} ms")
 

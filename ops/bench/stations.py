@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import defaultdict
 
@@ -44,7 +45,7 @@ def legs(bootstrap: str, prefix: str, keys: str) -> list[Leg]:
     finally:
         reader.close()
     names = [name for _, name in _STATIONS]
-    return [_leg(before, after, at) for before, after in zip(names, names[1:], strict=False)]
+    return [_leg(before, after, at) for before, after in itertools.pairwise(names)]
 
 
 def _station(topic: Topic, record: object) -> str:

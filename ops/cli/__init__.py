@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Run the command line; imports are made here so that `import ops.cli` costs nothing."""
-    from ops.cli.app import app
-    from ops.cli.common import run_app
-
+    try:
+        from ops.cli.app import app
+        from ops.cli.process import run_app
+    except KeyboardInterrupt:  # pressed before anything was begun
+        sys.exit(130)
     run_app(app, "tallystick")

@@ -15,7 +15,9 @@ from ops.broker.kinds import BrokerKind, BrokerState
 from ops.cli.common import EXIT_HELP, Json, err, guarded, out, print_json
 from tallystick.errors import ExitCode
 
-app = typer.Typer(no_args_is_help=True, help="Start and stop a broker for development.")
+app = typer.Typer(
+    no_args_is_help=True, help="Start and stop a broker for development.", epilog=EXIT_HELP
+)
 
 
 class Kind(StrEnum):
@@ -68,9 +70,12 @@ def up(
 
     Its address goes to stdout as a line for the shell, progress to stderr.
 
-    Examples: eval "$(tallystick broker up)"
+    Examples:
 
+    ```sh
+    eval "$(tallystick broker up)"
     tallystick broker up --kind apache --nodes 3
+    ```
     """
     began = time.monotonic()
     named = None if kind is Kind.AUTO else BrokerKind(kind.value)
@@ -94,9 +99,12 @@ def down(
 ) -> None:
     """Stop the broker that `up` started; its data stays unless --wipe is given.
 
-    Examples: tallystick broker down
+    Examples:
 
+    ```sh
+    tallystick broker down
     tallystick broker down --wipe
+    ```
     """
     ended = guarded(lambda: service.down(state_dir, wipe=wipe, say=_say), as_json=as_json)
     if as_json:
@@ -115,9 +123,12 @@ def status(
 ) -> None:
     """Say which broker runs here and whether it answers; exit code 1 if none does.
 
-    Examples: tallystick broker status
+    Examples:
 
+    ```sh
+    tallystick broker status
     tallystick broker status --json | jq -r .bootstrap
+    ```
     """
     found = guarded(
         lambda: service.status(state_dir, bootstrap or bootstrap_setting()), as_json=as_json

@@ -14,12 +14,25 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from rich.console import Console
 
-from tallystick.errors import CallerError, ExitCode, TallyError
+from tallystick.codec import Codec
+from tallystick.codec_registry import codec_for
+from tallystick.errors import CallerError, TallyError
 from tallystick.topics import DEFAULT_PREFIX, check_prefix
 
 T = TypeVar("T")
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class Screen(Console):
+    """A console whose reader may leave; `run_app` decides what that means."""
+
+    def on_broken_pipe(self) -> None:
+        """Its own way would end the process with 1."""
+        raise BrokenPipeError
+
+
+# Colors only where a terminal is, and none with NO_COLOR: rich sees to both.
+out = Screen(highlight=False, soft_wrap=True)
+err = Screen(stderr=True, highlight=False, soft_wrap=True)
 
 EXIT_HELP = (
     "Exit codes: 0 success, 1 failed, 2 usage, 3 partial, 4 unknown, 5 blocked, 130 interrupted."
@@ -35,6 +48,7 @@ class Settings(BaseSettings):
     prefix: str = DEFAULT_PREFIX
     # Passed to librdkafka as it is, for security: TALLYSTICK_KAFKA='{"security.protocol": …}'.
     kafka: dict[str, str | int | bool] = Field(default_factory=dict)
+    registry: str = ""
     state_dir: Path = Path(".tallystick")
 
 
@@ -44,7 +58,12 @@ class Connection(msgspec.Struct, frozen=True):
     bootstrap: str
     prefix: str
     config: dict[str, str | int | bool]
+    registry: str
     state_dir: Path
+
+    def codec(self) -> Codec:
+        """How records are written and read here: through the registry where one is named."""
+        return codec_for(self.registry or None, self.prefix)
 
 
 Bootstrap = Annotated[
@@ -64,10 +83,21 @@ Prefix = Annotated[
         show_default=DEFAULT_PREFIX,
     ),
 ]
+Registry = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="URL",
+        help="Confluent-compatible schema registry; without one a header names the schema "
+        "[env: TALLYSTICK_REGISTRY].",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 
 
-def connection(bootstrap: str | None, prefix: str | None) -> Connection:
+def connection(
+    bootstrap: str | None, prefix: str | None, registry: str | None = None
+) -> Connection:
     """Options over environment over defaults; raises CallerError for an impossible prefix."""
     try:
         settings = Settings()
@@ -75,11 +105,13 @@ def connection(bootstrap: str | None, prefix: str | None) -> Connection:
         raise CallerError(
             f"a setting cannot be read: {str(error).splitlines()[0]}",
             where="environment TALLYSTICK_*",
+            fix="TALLYSTICK_KAFKA is a JSON object; the others are plain text",
         ) from error
     return Connection(
         bootstrap=bootstrap or settings.bootstrap,
         prefix=check_prefix(prefix or settings.prefix),
         config=settings.kafka,
+        registry=registry or settings.registry,
         state_dir=settings.state_dir,
     )
 
@@ -90,23 +122,34 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def fail(error: TallyError, *, as_json: bool = False) -> NoReturn:
-    """Say what is wrong in one line and leave with the error's exit code."""
+def plain(text: str) -> str:
+    """`text` on one line of a terminal: what would move the cursor is written as an escape."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def tell(error: TallyError, *, as_json: bool = False) -> None:
+    """Say what is wrong in one line: on stderr, or as a JSON object on stdout."""
     if as_json:
-        print_json(
-            {
-                "error": {
-                    "code": error.code,
-                    "message": error.message,
-                    "where": error.where,
-                    "fix": error.fix,
-                    "retryable": error.retryable,
-                }
-            }
-        )
+        found: dict[str, Any] = {
+            "code": error.code,
+            "message": plain(error.message),
+            "where": plain(error.where),
+            "fix": error.fix,
+            "retryable": error.retryable,
+        }
+        more = ("frozen", "reason")  # which plan stands, which rule is broken
+        found |= {name: getattr(error, name) for name in more if hasattr(error, name)}
+        print_json({"error": found})
     else:
         err.print(f"[bold red]error[/] \\[{error.code}] ", end="")
-        err.print(str(error), markup=False)
+        err.print(plain(str(error)), markup=False)
+
+
+def fail(error: TallyError, *, as_json: bool = False) -> NoReturn:
+    """Say what is wrong in one line and leave with the error's exit code."""
+    tell(error, as_json=as_json)
     raise typer.Exit(error.exit_code)
 
 
@@ -128,23 +171,6 @@ def read_text(path: Path) -> bytes:
         raise CallerError(
             f"cannot be read: {error.strerror}", where=str(path), fix="check the path"
         ) from error
-
-
-def run_app(app: typer.Typer, name: str) -> NoReturn:
-    """Run the command line; Ctrl-C ends it with 130 and no traceback."""
-    try:
-        app(prog_name=name, standalone_mode=False)
-    except typer.Exit as done:
-        sys.exit(done.exit_code)
-    except typer.Abort:
-        sys.exit(ExitCode.ABORTED)
-    except KeyboardInterrupt:
-        err.print("interrupted")
-        sys.exit(ExitCode.ABORTED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(ExitCode.SUCCESS)
-    sys.exit(ExitCode.SUCCESS)
 
 
 def pretty(value: Any) -> str:

@@ -16,19 +16,24 @@ from tallystick.keys import policy_hash
 
 app = typer.Typer(
     name="contracts",
-    help=f"Contract files: what a target's owner states.\n\n{EXIT_HELP}",
+    help="Contract files: what a target's owner states.",
+    epilog=EXIT_HELP,
     no_args_is_help=True,
 )
 
 
-@app.command("check")
+@app.command("check", epilog=EXIT_HELP)
 def check(
     file: Annotated[Path, typer.Argument(metavar="CONTRACT.yaml", help="The contract file.")],
     as_json: Json = False,
 ) -> None:
     """Validate a contract, print its hash, and name what it leaves open.
 
-    Example: tallystick contracts check cases.yaml
+    Examples:
+
+    ```sh
+    tallystick contracts check cases.yaml
+    ```
     """
     contract = guarded(lambda: load_contract(file), as_json=as_json)
     advice = advise(contract)
@@ -50,7 +55,14 @@ def check(
         out.print(str(each), markup=False)
 
 
-@app.command("schema")
+@app.command("schema", epilog=EXIT_HELP)
 def schema() -> None:
-    """Print the JSON Schema of the contract format, for editors and other languages."""
+    """Print the JSON Schema of the contract format, for editors and other languages.
+
+    Examples:
+
+    ```sh
+    tallystick contracts schema > contract.schema.json
+    ```
+    """
     out.print(pretty(contract_schema()), markup=False)

@@ -10,7 +10,7 @@ import typer
 from ops.broker import choose
 from ops.broker.kinds import BrokerKind
 from ops.cli.broker import Kind
-from ops.cli.common import EXIT_HELP, Json, err, guarded, out, print_json
+from ops.cli.common import Json, err, guarded, out, print_json
 from ops.cli.endings import exit_code, show
 from ops.demo.story import Total, tell
 from tallystick.errors import ExitCode
@@ -27,7 +27,13 @@ def demo(
 ) -> None:
     """Carry out three commits while acknowledgements, a worker and contents are lost.
 
-    Example: tallystick demo --kind apache
+    Examples:
+
+    ```sh
+    tallystick demo
+    tallystick demo --kind apache
+    tallystick demo --json
+    ```
     """
     began = time.monotonic()
 
@@ -69,6 +75,3 @@ def demo(
         out.print(f"\n[bold]{words}[/]")
     held = total.duplicates == 0 and total.planned == total.verified
     raise typer.Exit(exit_code(total.endings[-1]) if held else ExitCode.FAILED)
-
-
-demo.__doc__ = f"{demo.__doc__}\n\n    {EXIT_HELP}\n"

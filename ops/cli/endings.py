@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+from rich.markup import escape
 from rich.table import Table
 
-from ops.cli.common import out
+from ops.cli.common import out, plain
 from tallystick.client.waiting import Ending
 from tallystick.errors import ExitCode
 from tallystick.records import ItemStatus, PartialItem, Receipt, ReceiptItem
@@ -27,6 +29,16 @@ def exit_code(ending: Ending) -> ExitCode:
     return ExitCode.UNKNOWN if ending.unknown_count else ExitCode.PARTIAL
 
 
+def as_fields(ending: Ending) -> dict[str, object]:
+    """An ending for programs: its fields, and `kind`, which says what it is."""
+    return {"kind": type(ending).__name__, **msgspec.structs.asdict(ending)}
+
+
+def words(text: str) -> str:
+    """Text from outside, safe between rich's markup: brackets and control characters as such."""
+    return escape(plain(text))
+
+
 def show(ending: Ending) -> None:
     """Print an ending: one headline, then every item."""
     if isinstance(ending, Receipt):
@@ -47,15 +59,15 @@ def show(ending: Ending) -> None:
     for item in ending.items:
         style = _STYLES[item.status]
         table.add_row(
-            item.identity,
+            words(item.identity),
             f"[{style}]{item.status}[/]",
             str(item.attempts),
-            _evidence(item),
-            _note(item),
+            words(_evidence(item)),
+            words(_note(item)),
         )
     out.print(table)
     for found in ending.unplanned:
-        out.print(f"[dim]beside the plan:[/] {found.identity} {found.target_ref}")
+        out.print("[dim]beside the plan:[/] " + words(f"{found.identity} {found.target_ref}"))
 
 
 def _evidence(item: ReceiptItem | PartialItem) -> str:
@@ -67,7 +79,7 @@ def _evidence(item: ReceiptItem | PartialItem) -> str:
 def _note(item: ReceiptItem | PartialItem) -> str:
     if isinstance(item, ReceiptItem):
         return ""
-    words = [item.code, item.detail]
+    notes = [item.code, item.detail]
     if item.compensation:
-        words.append(f"can be undone with {item.compensation}")
-    return "; ".join(word for word in words if word)
+        notes.append(f"can be undone with {item.compensation}")
+    return "; ".join(note for note in notes if note)

@@ -14,14 +14,14 @@ from ops.cli.common import (
     Connection,
     Json,
     Prefix,
+    Registry,
     connection,
     guarded,
     out,
     print_json,
 )
-from ops.cli.endings import exit_code, show
+from ops.cli.endings import as_fields, exit_code, show, words
 from streams.scan import Logged, LogReader
-from tallystick.codec import FingerprintCodec
 from tallystick.errors import CallerError
 from tallystick.partitioning import partition_for
 from tallystick.records import (
@@ -35,7 +35,9 @@ from tallystick.records import (
 )
 from tallystick.topics import Topic
 
-app = typer.Typer(no_args_is_help=True, help="Look at one commit, as the log has it.")
+app = typer.Typer(
+    no_args_is_help=True, help="Look at one commit, as the log has it.", epilog=EXIT_HELP
+)
 
 _TOPICS = (Topic.PLANS, Topic.ATTEMPTS, Topic.VERIFICATIONS, Topic.RECEIPTS, Topic.PARTIALS)
 
@@ -66,7 +68,7 @@ class CommitView(msgspec.Struct):
 
 def gather(place: Connection, commit_key: str) -> CommitView:
     """Read the one partition of each topic in which `commit_key` lives."""
-    reader = LogReader(place.bootstrap, place.prefix, FingerprintCodec(), place.config)
+    reader = LogReader(place.bootstrap, place.prefix, place.codec(), place.config)
     try:
         view = CommitView(commit_key)
         for topic in _TOPICS:
@@ -85,15 +87,21 @@ def inspect_commit(
     commit_key: Annotated[str, typer.Argument(metavar="KEY", help="The commit key.")],
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
+    registry: Registry = None,
     as_json: Json = False,
 ) -> None:
     """Show what was planned beside what was found, item by item.
 
-    Example: tallystick inspect commit release-42
+    Examples:
+
+    ```sh
+    tallystick inspect commit release-42
+    tallystick inspect commit release-42 --json | jq .endings[-1].kind
+    ```
     """
 
     def action() -> CommitView:
-        view = gather(connection(bootstrap, prefix), commit_key)
+        view = gather(connection(bootstrap, prefix, registry), commit_key)
         if not view.answers:
             raise CallerError(
                 "no plan was ever asked for under this key",
@@ -104,7 +112,8 @@ def inspect_commit(
 
     view = guarded(action, as_json=as_json)
     if as_json:
-        print_json(msgspec.structs.asdict(view))
+        endings = [as_fields(ending) for ending in view.endings]
+        print_json({**msgspec.structs.asdict(view), "endings": endings})
     else:
         _show(view)
     if view.endings:
@@ -112,7 +121,9 @@ def inspect_commit(
 
 
 def _show(view: CommitView) -> None:
-    out.print(f"[bold]{view.commit_key}[/]: " + ", ".join(a.verdict.value for a in view.answers))
+    out.print(
+        f"[bold]{words(view.commit_key)}[/]: " + ", ".join(a.verdict.value for a in view.answers)
+    )
     if view.plan is not None:
         table = Table(box=None, pad_edge=False, header_style="dim")
         for column in ("planned", "payload", "calls", "last answer", "found"):
@@ -123,10 +134,10 @@ def _show(view: CommitView) -> None:
             last = f"{settled[-1].outcome} {settled[-1].code}" if settled else "none"
             started = sum(a.phase is AttemptPhase.STARTED for a in calls)
             table.add_row(
-                item.identity,
+                words(item.identity),
                 item.payload_hash[:12],
                 str(started),
-                last,
+                words(last),
                 _found(view, item.identity),
             )
         out.print(table)

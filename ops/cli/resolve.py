@@ -12,6 +12,7 @@ from ops.cli.common import (
     Connection,
     Json,
     Prefix,
+    Registry,
     connection,
     err,
     guarded,
@@ -20,7 +21,6 @@ from ops.cli.common import (
 )
 from streams.scan import LogReader
 from tallystick.client import Tally
-from tallystick.codec import FingerprintCodec
 from tallystick.errors import CallerError
 from tallystick.records import Intent, Resolution
 from tallystick.topics import Topic
@@ -45,6 +45,7 @@ def resolve(
     ] = None,
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
+    registry: Registry = None,
     as_json: Json = False,
 ) -> None:
     """Log evidence about an effect whose outcome is unknown.
@@ -52,17 +53,21 @@ def resolve(
     Where the target can be read, a fresh read still decides. Where it cannot, the evidence stands
     in the receipt under your name.
 
-    Example: tallystick resolve 3f9c21aa --absent --evidence "not in the outbox, ticket 512"
+    Examples:
+
+    ```sh
+    tallystick resolve 3f9c21aa --absent --evidence "not in the outbox, ticket 512"
+    tallystick resolve 3f9c21aa --applied --evidence "seen by the owner" --by maria
+    ```
     """
 
     def action() -> Resolution:
-        if applied == absent:
-            raise CallerError("say either --applied or --absent", where="resolve")
-        if not evidence.strip():
-            raise CallerError("--evidence TEXT is missing or empty", where="resolve")
-        place = connection(bootstrap, prefix)
+        _check(applied=applied, absent=absent, evidence=evidence)
+        place = connection(bootstrap, prefix, registry)
         intent_id, key = _find(place, intent, commit_key)
-        with Tally.connect(place.bootstrap, prefix=place.prefix, config=place.config) as tally:
+        with Tally.connect(
+            place.bootstrap, prefix=place.prefix, codec=place.codec(), config=place.config
+        ) as tally:
             return tally.resolve(
                 intent_id,
                 commit_key=key,
@@ -75,14 +80,35 @@ def resolve(
     if as_json:
         print_json(done)
     else:
-        out.print(f"logged: {done.intent_id[:16]} is {done.verdict} ({done.commit_key})")
+        out.print(
+            f"logged: {done.intent_id[:16]} is {done.verdict} ({done.commit_key})", markup=False
+        )
+
+
+def _check(*, applied: bool, absent: bool, evidence: str) -> None:
+    if applied == absent:
+        raise CallerError(
+            "the verdict is missing or doubled",
+            where="resolve",
+            fix="give --applied if the effect is in the target, --absent if it never will be",
+        )
+    if not evidence.strip():
+        raise CallerError(
+            "--evidence is missing or empty",
+            where="resolve",
+            fix="say what was looked at, and where; it stands in the receipt",
+        )
 
 
 def _find(place: Connection, wanted: str, commit_key: str | None) -> tuple[str, str]:
     """The whole intent id and its commit key, from the intents topic."""
     if len(wanted) < 8:
-        raise CallerError("give at least 8 characters of the intent id", where="resolve")
-    reader = LogReader(place.bootstrap, place.prefix, FingerprintCodec(), place.config)
+        raise CallerError(
+            f"{wanted!r} is too short",
+            where="resolve",
+            fix="give the intent id from the partial record, or its first 8 characters or more",
+        )
+    reader = LogReader(place.bootstrap, place.prefix, place.codec(), place.config)
     found: dict[str, str] = {}
     try:
         with err.status("looking for the intent"):

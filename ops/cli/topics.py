@@ -33,7 +33,8 @@ from tallystick.errors import ExitCode
 
 app = typer.Typer(
     name="topics",
-    help=f"The ledger's topics on a broker, held against the catalogue.\n\n{EXIT_HELP}",
+    help="The ledger's topics on a broker, held against the catalogue.",
+    epilog=EXIT_HELP,
     no_args_is_help=True,
 )
 
@@ -57,7 +58,7 @@ Replication = Annotated[
 ]
 
 
-@app.command("create")
+@app.command("create", epilog=EXIT_HELP)
 def create_topics(
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -67,7 +68,12 @@ def create_topics(
 ) -> None:
     """Create the topics that are missing; those that exist stay as they are.
 
-    Example: tallystick topics create --bootstrap kafka:9092 --prefix acme.tally. --partitions 24
+    Examples:
+
+    ```sh
+    tallystick topics create
+    tallystick topics create --bootstrap kafka:9092 --prefix acme.tally. --partitions 24
+    ```
     """
 
     def action() -> tuple[list[Created], list[Difference]]:
@@ -97,13 +103,18 @@ def create_topics(
     raise typer.Exit(ExitCode.FAILED if differences else ExitCode.SUCCESS)
 
 
-@app.command("describe")
+@app.command("describe", epilog=EXIT_HELP)
 def describe_topics(
     bootstrap: Bootstrap = None, prefix: Prefix = None, as_json: Json = False
 ) -> None:
     """Show the ledger's topics as the broker has them.
 
-    Example: tallystick topics describe --json
+    Examples:
+
+    ```sh
+    tallystick topics describe
+    tallystick topics describe --json
+    ```
     """
 
     def action() -> list[ActualTopic]:
@@ -129,7 +140,7 @@ def describe_topics(
     out.print(table)
 
 
-@app.command("diff")
+@app.command("diff", epilog=EXIT_HELP)
 def diff_topics(
     bootstrap: Bootstrap = None,
     prefix: Prefix = None,
@@ -139,7 +150,12 @@ def diff_topics(
 ) -> None:
     """Name every difference between broker and catalogue; exit 1 if there is one.
 
-    Example: tallystick topics diff --partitions 24 --replication 3
+    Examples:
+
+    ```sh
+    tallystick topics diff
+    tallystick topics diff --partitions 24 --replication 3
+    ```
     """
 
     def action() -> list[Difference]:
@@ -157,9 +173,16 @@ def diff_topics(
     raise typer.Exit(ExitCode.FAILED if differences else ExitCode.SUCCESS)
 
 
-@app.command("catalogue")
+@app.command("catalogue", epilog=EXIT_HELP)
 def print_catalogue() -> None:
-    """Print the catalogue as a Markdown table; needs no broker."""
+    """Print the catalogue as a Markdown table; needs no broker.
+
+    Examples:
+
+    ```sh
+    tallystick topics catalogue
+    ```
+    """
     out.out(as_markdown(), end="")
 
 

@@ -11,26 +11,43 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from connectors.contract_file import load_contract
-from ops.broker.kinds import BrokerHandle
+from ops.broker.kinds import BrokerHandle, BrokerKind
 from ops.demo.target_process import DemoTarget
 from ops.processes import Pieces
+from streams.catalogue import CATALOGUE
 from streams.topics_admin import create, open_admin
 from tallystick.client import Tally
 from tallystick.client.waiting import Ending
 from tallystick.contracts import Contract
-from tallystick.errors import OperatorError
+from tallystick.errors import OperatorError, TallyError
 from tallystick.plans import build_plan
 from tallystick.records import PartialSuccess, Plan, Receipt
+from tallystick.topics import full_name
 
 PREFIX = f"demo-{uuid.uuid4().hex[:6]}."
 PARTITIONS = 2
+ENVIRONMENT = {
+    "TALLYSTICK_SESSION_TIMEOUT_MS": "6000",
+    "TALLYSTICK_REGISTRY": "",
+    "TALLYSTICK_KAFKA": "{}",
+}
+"""The demo's broker is its own: what the environment says of another one must not reach it."""
+
 CONTRACTS = Path(__file__).parent / "contracts"
 WITHIN_MS = 30_000
 """Answer time of each commit; a loaded machine must not turn the demo partial."""
+
+REMOVE_S = 3.0
+"""How long to wait until the demo's topics are gone. Lower: the request may not have left.
+Higher: a busy controller holds up the end of the demo."""
 
 FIRST = tuple(f"TC-{n:02}" for n in range(1, 11))
 SECOND = tuple(f"TC-{n:02}" for n in range(11, 21))
@@ -74,8 +91,15 @@ class Story:
             bootstrap=broker.bootstrap,
             prefix=PREFIX,
             state_dir=folder,
-            env={"CASES_URL": target.url, "TALLYSTICK_SESSION_TIMEOUT_MS": "6000"},
+            env={"CASES_URL": target.url, **ENVIRONMENT},
         )
+        try:
+            self._start(broker)
+        except BaseException:  # Ctrl-C too: the pieces write into a folder that is about to go
+            self._pieces.stop()
+            raise
+
+    def _start(self, broker: BrokerHandle) -> None:
         self._worker = self._pieces.worker().start()
         others = [
             self._pieces.dispatcher(self._paths).start(),
@@ -179,6 +203,8 @@ def tell(broker: BrokerHandle, say: Say, act: Say, show: Show) -> Total:
             show(total.endings[-1])
         finally:
             story.close()
+            if broker.kind is BrokerKind.EXTERNAL:
+                _remove_topics(broker)
         target.wait_for_late()
         last = {ending.commit_key: ending for ending in total.endings}
         total.planned = sum(ending.planned_count for ending in last.values())
@@ -186,3 +212,10 @@ def tell(broker: BrokerHandle, say: Say, act: Say, show: Show) -> Total:
         total.duplicates = target.duplicates()
     total.seconds = round(time.monotonic() - began, 1)
     return total
+
+
+def _remove_topics(broker: BrokerHandle) -> None:
+    """Leave somebody else's broker as it was; what cannot be removed disturbs nobody."""
+    names = [full_name(PREFIX, spec.topic) for spec in CATALOGUE]
+    with suppress(KafkaException, TallyError):
+        wait(open_admin(broker.bootstrap).delete_topics(names).values(), timeout=REMOVE_S)

@@ -9,7 +9,7 @@ from processors.commits.endings import end
 from processors.commits.issue import issue_due
 from processors.commits.readbacks import absent_at_last
 from processors.commits.reading import (
-    READ_RUN_MS,
+    LAST_READ_MS,
     ask,
     moving,
     next_read_ms,
@@ -35,7 +35,7 @@ def advance(commit: Commit, at_ms: int) -> tuple[Commit, tuple[Emit, ...]]:
     if moving(commit) or commit.head.open_read:
         return commit, emits
     due_ms = commit.head.read_due_ms or next_read_ms(commit, at_ms)
-    if due_ms is None and readable_last(commit) and at_ms < commit.head.answer_by_ms - READ_RUN_MS:
+    if due_ms is None and readable_last(commit) and at_ms < commit.head.answer_by_ms - LAST_READ_MS:
         due_ms = at_ms
     if due_ms is None:
         commit, last = end(_give_up(commit, at_ms), at_ms)

@@ -173,5 +173,7 @@ def _reason(commit: Commit, counts: Counter[ItemStatus], at_ms: int) -> PartialR
     ):
         if counts[status]:
             return reason
+    if any(item.code == "acknowledged_not_found" for item in commit.head.items):
+        return PartialReason.NOT_FOUND
     late = at_ms >= commit.head.cutoff_at_ms
     return PartialReason.DEADLINE_PASSED if late else PartialReason.ATTEMPTS_EXHAUSTED

@@ -9,9 +9,9 @@ from processors.step import Emit
 from tallystick.records import ReadbackRequest, WantedItem
 from tallystick.topics import Topic
 
-READ_RUN_MS = 50
-"""A read that would begin later than this before the deadline is not asked for: its answer
-would come too late. Lower: pointless reads. Higher: the last useful read is given up."""
+LAST_READ_MS = 250
+"""The last read of a round is asked for this long before the deadline. Lower: its answer comes
+too late. Higher: what becomes visible at the very end is missed."""
 
 
 def moving(commit: Commit) -> bool:
@@ -28,7 +28,7 @@ def next_read_ms(commit: Commit, at_ms: int) -> int | None:
     """When the next read is due, or None if none before the deadline could help.
 
     The first is due at once. Later ones back off, yet one is due right when a miss becomes
-    conclusive, since that one decides.
+    conclusive, since that one decides, and one shortly before the deadline.
     """
     if not wants_read(commit):
         return None
@@ -40,7 +40,8 @@ def next_read_ms(commit: Commit, at_ms: int) -> int | None:
         ready_ms = conclusive_ms(commit.policy(index), item)
         if ready_ms is not None and at_ms < ready_ms < due_ms:
             due_ms = ready_ms
-    return due_ms if due_ms <= head.answer_by_ms - READ_RUN_MS else None
+    last_ms = head.answer_by_ms - LAST_READ_MS
+    return min(due_ms, last_ms) if at_ms < last_ms else None
 
 
 def ask(commit: Commit, at_ms: int) -> tuple[Commit, Emit]:

@@ -82,6 +82,7 @@ class PartialReason(StrEnum):
     ITEMS_DUPLICATED = "items_duplicated"
     CONTENT_DIFFERS = "content_differs"
     ITEMS_REJECTED = "items_rejected"
+    NOT_FOUND = "not_found"
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     DEADLINE_PASSED = "deadline_passed"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.commits.worlds import World, make_plan
 
 from tallystick.client.waiting import Pending, Progress, Waiters
 from tallystick.errors import DriftError, ExitCode, RefusedError, WaitTimeout
 from tallystick.records import Attempt, AttemptOutcome, PlanAnswer, Receipt
+from tests.commits.worlds import World, make_plan
 
 
 def _pending(world: World, request_id: str = "r1") -> Pending:

@@ -84,7 +84,7 @@ def test_a_target_that_is_away_is_tried_with_backoff_and_leaves_no_doubt(
     assert isinstance(partial, PartialSuccess)
     assert partial.items[0].status is ItemStatus.MISSING
     assert partial.items[0].attempts > 1
-    assert partial.items[0].code == "connect_refused"
+    assert partial.items[0].code == "connection_refused"
 
 
 def test_wrong_credentials_are_rejected_without_a_retry(open_house: OpenHouse) -> None:
@@ -122,7 +122,7 @@ def test_two_workers_share_the_stage_and_one_takes_over_from_the_other(
     house.start()
     second = house.pieces.worker("w1").start().wait_ready()
     tally = house.tally()
-    pending = [tally.submit(house.plan("TC-1", key=f"job-{n}")) for n in range(8)]
+    pending = [tally.submit(house.plan(f"TC-{n}", key=f"job-{n}")) for n in range(8)]
     second.kill()
     for waiting in pending:
         assert isinstance(waiting.result(60), Receipt)
