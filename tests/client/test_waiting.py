@@ -112,7 +112,7 @@ def test_progress_counts_each_answered_item_once() -> None:
     for _ in range(2):
         for record in _settled(world):
             pending.take(record)
-    assert [step.what for step in steps][0] == "frozen"
+    assert next(step.what for step in steps) == "frozen"
     assert steps[-1].done == 2
 
 
