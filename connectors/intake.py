@@ -6,11 +6,11 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from connectors.capacity import Capacity
 from connectors.settings import ConnectorSettings
-from tallystick.errors import BrokerUnavailable, SourceTruncated
+from tallystick.errors import BrokerUnavailable
 from tallystick.topics import Topic, full_name
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,9 @@ class Intake:
                 "enable.auto.offset.store": False,
                 # Aborted intents must never be seen (engine rules, failure test 33).
                 "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
+                # Records below the log's start have long expired, so none is lost by beginning
+                # there; a committed position is otherwise always followed.
+                "auto.offset.reset": "earliest",
                 "partition.assignment.strategy": "range",  # engine rule 26
                 "session.timeout.ms": settings.session_timeout_ms,
                 "heartbeat.interval.ms": settings.heartbeat_ms,
@@ -93,8 +95,16 @@ class Intake:
             offset = message.offset() or 0
             first[place] = min(first.get(place, offset), offset)
         for (topic, partition), offset in first.items():
-            if (topic, partition) in self._owned:
+            if (topic, partition) not in self._owned:
+                continue
+            try:
                 self.consumer.seek(TopicPartition(topic, partition, offset))
+            except KafkaException as error:
+                raise BrokerUnavailable(
+                    f"cannot go back to an unclaimed intent: {error.args[0].str()}",
+                    where=f"{topic}[{partition}]",
+                    fix="start it again; it continues at its committed position",
+                ) from error
 
     def stop(self) -> None:
         """End `batches` after its current one."""
@@ -116,24 +126,11 @@ class Intake:
             return (message.topic() or "", message.partition() or 0) in self._owned
         if problem.fatal():
             raise BrokerUnavailable(problem.str(), where="consumer", fix="start it again")
-        if problem.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - its public name
-            raise SourceTruncated(
-                "the committed position lies outside the log",
-                where=f"{message.topic()}[{message.partition()}]",
-                fix="restore the topic, or reset the group's offsets on purpose",
-            )
         _log.warning("consumer: %s", problem.str())
         return False
 
     def _assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        """A new group starts at the beginning; any other at its committed position, or stops."""
-        for place in consumer.committed(places, timeout=10):
-            if place.offset < 0:
-                low, _ = consumer.get_watermark_offsets(place, timeout=10)
-                place.offset = low
-            for mine in places:
-                if (mine.topic, mine.partition) == (place.topic, place.partition):
-                    mine.offset = place.offset
+        """Take them; librdkafka itself waits for stable committed positions (engine rule 9)."""
         self._owned.update((place.topic, place.partition) for place in places)
         consumer.assign(places)
         self.joined.set()

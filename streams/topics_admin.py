@@ -6,6 +6,7 @@ without moving keys away from their state, and retention is an operator's decisi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ address is noticed later."""
 CALL_S = 20.0
 """How long one administrative call may take. Lower: many topics on a slow disk fail half-way.
 Higher: a hung controller is noticed later."""
+
+VISIBLE_EVERY_S = 0.02
+"""Pause between two looks for new topics. Higher: creating them takes longer."""
 
 T = TypeVar("T")
 Config = Mapping[str, str | int | bool]
@@ -94,7 +98,8 @@ def create(
 ) -> list[Created]:
     """Create the topics that are missing; `replication` None means as many as fit, at most 3.
 
-    Raises TopicMismatch for a topic that the broker refuses to create.
+    Returns once a broker shows them with a leader, so that a worker may start at once. Raises
+    TopicMismatch for a topic that the broker refuses to create.
     """
     check_prefix(prefix)
     copies = replication or min(REPLICATION_MAX, _brokers(admin))
@@ -107,7 +112,34 @@ def create(
         operation_timeout=CALL_S,
         request_timeout=CALL_S,
     )
-    return [Created(name, partitions, _created(name, futures[name])) for name in wanted]
+    made = [Created(name, partitions, _created(name, futures[name])) for name in wanted]
+    _await_visible(admin, [each.name for each in made if each.fresh])
+    return made
+
+
+def _await_visible(admin: AdminClient, names: Sequence[str]) -> None:
+    """The controller answers before the brokers know the topic (KRaft metadata lags a little)."""
+    deadline_s = time.monotonic() + CALL_S
+    while missing := _not_visible(admin, names):
+        if time.monotonic() > deadline_s:
+            raise TopicMismatch(
+                f"created, but no broker shows {', '.join(missing)} within {CALL_S:g} s",
+                where=str(missing[0]),
+                fix="look at the brokers' logs, then run `tallystick topics diff`",
+            )
+        time.sleep(VISIBLE_EVERY_S)
+
+
+def _not_visible(admin: AdminClient, names: Sequence[str]) -> list[str]:
+    topics = _called(lambda: admin.list_topics(timeout=CALL_S)).topics if names else {}
+    return [
+        name
+        for name in names
+        if name not in topics
+        or topics[name].error is not None
+        or not topics[name].partitions
+        or any(part.leader < 0 for part in topics[name].partitions.values())
+    ]
 
 
 def _brokers(admin: AdminClient) -> int:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import Producer
 
 from tallystick.records import (
     AttemptOutcome,
@@ -17,7 +18,7 @@ from tallystick.records import (
     PlanVerdict,
     Receipt,
 )
-from tallystick.topics import Topic
+from tallystick.topics import Topic, full_name
 from tests.spine.conftest import House
 
 pytestmark = pytest.mark.broker
@@ -169,3 +170,55 @@ def test_a_dispatcher_stopped_between_claim_and_call_does_not_call_when_it_wakes
     assert house.target.copies() == {"TC-1": 1}
     refused = [a for a in house.records(Topic.ATTEMPTS) if a.code == "send_window_passed"]
     assert [a.outcome for a in refused] == [AttemptOutcome.NOT_EXECUTED]
+
+
+def test_killed_between_claim_and_call_loses_no_item(open_house: OpenHouse) -> None:
+    """The claim is logged, the call never made: only the ledger may issue it again."""
+    house = open_house("cases-unkeyed")
+    _, dispatcher, _ = house.start(env={"TALLYSTICK_CRASH": "after_claim"})
+    pending = house.tally().submit(house.plan("TC-1"))
+    house.wait_for(lambda: dispatcher.returncode is not None)
+    assert house.target.ledger() == []
+    house.pieces.dispatcher([house.contract_path], "d1").start().wait_ready()
+
+    receipt = pending.result(50)
+
+    assert isinstance(receipt, Receipt)
+    assert receipt.items[0].attempts == 2
+    assert house.target.copies() == {"TC-1": 1}
+
+
+def test_reader_killed_after_its_read_reads_again(open_house: OpenHouse) -> None:
+    house = open_house()
+    house.pieces.worker().start().wait_ready()
+    house.pieces.dispatcher([house.contract_path]).start().wait_ready()
+    crashing = {"TALLYSTICK_CRASH": "after_read"}
+    reader = house.pieces.reader([house.contract_path], env=crashing).start().wait_ready()
+    pending = house.tally().submit(house.plan("TC-1"))
+    house.wait_for(lambda: reader.returncode is not None)
+    house.pieces.reader([house.contract_path]).start().wait_ready()
+
+    assert isinstance(pending.result(50), Receipt)
+    assert len(house.records(Topic.READBACK_REQUESTS)) == 1, "the same request, read again"
+
+
+def test_an_undecodable_intent_is_kept_aside_and_blocks_nothing(open_house: OpenHouse) -> None:
+    house = open_house()
+    house.start()
+    rubbish = Producer({"bootstrap.servers": house.bootstrap})
+    for topic in (Topic.INTENTS, Topic.READBACK_REQUESTS, Topic.ATTEMPTS):
+        rubbish.produce(full_name(house.prefix, topic), key=b"job-1", value=b"\x00rubbish")
+    rubbish.flush(10)
+
+    receipt = house.tally().commit(house.plan("TC-1"), wait_s=40)
+
+    assert isinstance(receipt, Receipt)
+    letters = house.wait_for(
+        lambda: found if len(found := house.records(Topic.DEAD_LETTERS)) == 3 else None
+    )
+    assert {letter.source_topic for letter in letters} == {
+        Topic.INTENTS,
+        Topic.READBACK_REQUESTS,
+        Topic.ATTEMPTS,
+    }
+    assert {letter.value for letter in letters} == {b"\x00rubbish"}
