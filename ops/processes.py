@@ -69,6 +69,7 @@ class Piece:
             stdout=subprocess.PIPE,
             stderr=self._log_path.open("ab"),
             env=self._env,
+            process_group=0,  # a terminal's Ctrl-C is for its parent, which ends it in order
             preexec_fn=_die_with_parent,  # noqa: PLW1509 - one prctl, no locks taken
         )
         stream = self._process.stdout

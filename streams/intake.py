@@ -57,9 +57,10 @@ partitions."""
 
 
 class SlotTaken(OperatorError):
-    """Another worker joined the group under this slot's name; this one ends.
+    """Someone joined the group under this slot's name after us; this worker ends.
 
-    Give each worker its own slot.
+    Give each worker its own slot. Where that is so, it was this worker's own earlier request,
+    answered late by a broker that had stood still: start it again.
     """
 
     code: ClassVar[str] = "slot_taken"
@@ -175,7 +176,7 @@ class Intake:
             raise SlotTaken(
                 f"this consumer was fenced: {error.str()}",
                 where=f"slot {self._settings.slot}",
-                fix="give each worker its own slot",
+                fix="give each worker its own slot; after a broker stood still, start it again",
             )
         if code in _DENIED:
             raise OperatorError(error.str(), where=where, fix="grant this client access")

@@ -7,7 +7,8 @@ above another worker's open transaction (engine rule 7).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from confluent_kafka import (
@@ -29,6 +30,9 @@ Place = tuple[str, int]
 
 _NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """An all-zero id: the broker does not number its topics."""
+
+_LOOK_AGAIN_S = 0.2
+"""Pause between two looks for missing topics. Lower: more requests at start."""
 
 DELETE_RETENTION_MS = 24 * 3_600_000
 """Kafka's own default, used where a broker does not tell."""
@@ -61,6 +65,16 @@ class Lookups:
                 fix="start one with `tallystick broker up`, or correct the address",
             ) from error
         return {name: len(topic.partitions) for name, topic in topics.items()}
+
+    def partition_counts_with(self, wanted: Collection[str]) -> dict[str, int]:
+        """The same, once all of `wanted` are there or `lookup_ms` have passed: a broker may not
+        yet know topics that another one has just created."""
+        until_s = time.monotonic() + self._wait_s
+        while True:
+            counts = self.partition_counts()
+            if counts.keys() >= set(wanted) or time.monotonic() > until_s:
+                return counts
+            time.sleep(_LOOK_AGAIN_S)
 
     def changelog(self, topic: str) -> ChangelogFacts:
         """Facts of a changelog topic; raises TopicMismatch unless it is compacted only."""

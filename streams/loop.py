@@ -65,9 +65,8 @@ class StageLoop:
         self._crash = crash or NoCrash()
         self._running: dict[int, Running] = {}
         self._lookups = Lookups(settings)
-        self._partitions = check_partitions(
-            stage, settings.prefix, self._lookups.partition_counts()
-        )
+        counts = self._lookups.partition_counts_with(stage.all_topics(settings.prefix))
+        self._partitions = check_partitions(stage, settings.prefix, counts)
         self._producer = TransactionalProducer(
             stage.transactional_id(settings.prefix, settings.slot),
             settings,

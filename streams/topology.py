@@ -41,6 +41,11 @@ class Stage:
         """Everything that must have the same number of partitions."""
         return (*self.sources, self.changelog, *self.outputs)
 
+    def all_topics(self, prefix: str) -> set[str]:
+        """The full name of every topic that must exist."""
+        topics = (*self.co_partitioned, *self.spread_outputs, self.dead_letters)
+        return {full_name(prefix, topic) for topic in topics}
+
     def group(self, prefix: str) -> str:
         """The consumer group that shares this stage."""
         return f"{prefix}{self.name}"
@@ -67,8 +72,7 @@ def check_partitions(stage: Stage, prefix: str, counts: Mapping[str, int]) -> in
     `counts` is by full topic name. A differing count would send the records of one key to
     different workers (failure test 31).
     """
-    wanted = (*stage.co_partitioned, *stage.spread_outputs, stage.dead_letters)
-    missing = sorted({full_name(prefix, topic) for topic in wanted} - set(counts))
+    missing = sorted(stage.all_topics(prefix) - set(counts))
     if missing:
         raise TopicMismatch(
             f"topics do not exist: {', '.join(missing)}",

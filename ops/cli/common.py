@@ -158,7 +158,16 @@ def guarded(action: Callable[[], T], *, as_json: bool = False) -> T:
     try:
         return action()
     except TallyError as error:
+        if was_interrupted(error):
+            raise KeyboardInterrupt from None
         fail(error, as_json=as_json)
+
+
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether an error came up while cleaning up after Ctrl-C, and so is not the news."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def read_text(path: Path) -> bytes:

@@ -15,7 +15,7 @@ from typing import ClassVar, NoReturn
 
 import typer
 
-from ops.cli.common import err, tell
+from ops.cli.common import err, tell, was_interrupted
 from tallystick.errors import CallerError, ExitCode, InvariantBroken, TallyError
 
 
@@ -56,19 +56,24 @@ def outcome(action: Callable[[], None], *, as_json: bool) -> int:
         return ExitCode.SUCCESS
     except (KeyboardInterrupt, typer.Abort):
         return _told(Interrupted("interrupted"), as_json=as_json)
-    except TallyError as error:
-        return _told(error, as_json=as_json)
-    except typer.TyperException as error:
-        return _usage(error, as_json=as_json)
     except Exception as error:  # noqa: BLE001 - the last place that can say it in one line
+        return _failed(error, as_json=as_json)
+    return ExitCode.SUCCESS
+
+
+def _failed(error: Exception, *, as_json: bool) -> int:
+    if was_interrupted(error) and not isinstance(error, Interrupted):
+        error = Interrupted("interrupted")
+    if isinstance(error, typer.TyperException):
+        return _usage(error, as_json=as_json)
+    if not isinstance(error, TallyError):
         if os.environ.get("TALLYSTICK_LOG", "").upper() == "DEBUG":
             traceback.print_exc()
-        told = Unexpected(
+        error = Unexpected(
             f"{type(error).__name__}: {error}",
             fix="report this with what TALLYSTICK_LOG=DEBUG shows",
         )
-        return _told(told, as_json=as_json)
-    return ExitCode.SUCCESS
+    return _told(error, as_json=as_json)
 
 
 def log_to_stderr() -> None:

@@ -76,6 +76,7 @@ class DemoTarget:
             text=True,
             # `-m` finds `ops` from the working directory, installed or not.
             cwd=root,
+            process_group=0,  # a terminal's Ctrl-C is for its parent, which still asks it things
         )
         line = self._first_line()
         if not line.strip().isdigit():

@@ -84,13 +84,14 @@ def begin(*words: str, env: Mapping[str, str] | None = None) -> subprocess.Popen
         stderr=subprocess.PIPE,
         text=True,
         env=environment(env),
+        start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
 def interrupt(process: subprocess.Popen[str]) -> Done:
-    """Press Ctrl-C and collect what is left."""
-    process.send_signal(signal.SIGINT)
+    """Press Ctrl-C, which reaches the whole group as from a terminal, and collect what is left."""
+    os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=LIMIT_S)
     return Done(process.returncode, out, err)
 

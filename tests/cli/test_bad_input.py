@@ -92,7 +92,7 @@ def refusals(house: CliHouse, tmp_path_factory: pytest.TempPathFactory) -> Refus
     files = {name: (folder / name).absolute() for name in (*BAD_PLANS, *BAD_CONTRACTS)}
     for each in files.values():
         each.mkdir(exist_ok=True)
-    commands = {
+    commands: dict[str, tuple[str, ...]] = {
         name: (str(write(files[name], content)), "--contract", str(KEYED))
         for name, (content, _) in BAD_PLANS.items()
     }

@@ -7,17 +7,19 @@ import pty
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from ops.cli.app import app
-from ops.cli.common import connection
+from ops.cli.common import connection, guarded
 from ops.cli.process import outcome
 from tallystick.codec import FingerprintCodec
 from tallystick.codec_registry import RegistryCodec
 from tallystick.errors import CallerError
-from tests.cli.house import COMMAND, KEYED, environment, run, run_all
+from tests.cli.house import COMMAND, KEYED, environment, run
 
 
 def leaves(command: object, *path: str) -> Iterator[tuple[str, ...]]:
@@ -35,10 +37,13 @@ LEAVES = sorted(" ".join(path) for path in leaves(typer.main.get_command(app)))
 @pytest.fixture(scope="module")
 def helps() -> dict[str, str]:
     """The help of every command."""
-    return {
-        name: done.out
-        for name, done in run_all({name: (*name.split(), "--help") for name in LEAVES}).items()
+    env = {"COLUMNS": "200", "FORCE_COLOR": None}
+    answers = {
+        name: CliRunner().invoke(app, [*name.split(), "--help"], prog_name="tallystick", env=env)
+        for name in LEAVES
     }
+    assert {answer.exit_code for answer in answers.values()} == {0}
+    return {name: answer.stdout for name, answer in answers.items()}
 
 
 @pytest.mark.parametrize("name", LEAVES)
@@ -142,6 +147,21 @@ def test_the_unexpected_is_one_line_and_a_traceback_only_on_request(
     monkeypatch.setenv("TALLYSTICK_LOG", "debug")
     assert raising(RuntimeError("odd")) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_error_while_cleaning_up_after_ctrl_c_is_not_the_news(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for error in (CallerError("target is gone"), OSError("folder is gone")):
+
+        def action(error: Exception = error) -> None:
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise error
+
+        assert outcome(partial(guarded, action), as_json=False) == 130
+        assert capsys.readouterr().err == "error [interrupted] interrupted\n"
 
 
 @pytest.mark.parametrize(
