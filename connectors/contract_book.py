@@ -11,27 +11,42 @@ from tallystick.keys import policy_hash
 
 
 class ContractBook:
-    """Opens every contract's target; a plan that froze another version finds nothing here.
+    """Holds every contract's target; a plan that froze another version finds nothing here."""
 
-    Made inside the event loop that will call, because connections belong to it.
-    """
-
-    def __init__(
-        self, contracts: Sequence[Contract], env: Mapping[str, str], *, served_by: str
-    ) -> None:
+    def __init__(self) -> None:
         self._targets: dict[str, Target] = {}
         self._policies: dict[tuple[str, str], str] = {}
         self.names: list[str] = []
-        for contract in contracts:
-            if contract.hash in self._targets:
-                raise ContractError(
-                    "is given twice", where=f"contract {contract.name}", fix="name it once"
-                )
-            self._targets[contract.hash] = open_target(contract, env, reader=served_by)
-            self.names.append(f"{contract.name}@{contract.ref.version}")
-            for tool, policy in contract.policies().items():
-                self._policies[contract.hash, tool] = policy_hash(policy)
-        self.concurrency_max = sum(c.document.concurrency_max for c in contracts)
+        self.concurrency_max = 0
+
+    @classmethod
+    async def open(
+        cls, contracts: Sequence[Contract], env: Mapping[str, str], *, served_by: str
+    ) -> ContractBook:
+        """Open every contract's target in the event loop that will call it.
+
+        Raises ContractError for a contract that is given twice or whose secret is not set; what
+        was opened before it is closed again.
+        """
+        book = cls()
+        try:
+            for contract in contracts:
+                book._add(contract, env, served_by)
+        except BaseException:
+            await book.close()
+            raise
+        return book
+
+    def _add(self, contract: Contract, env: Mapping[str, str], served_by: str) -> None:
+        if contract.hash in self._targets:
+            raise ContractError(
+                "is given twice", where=f"contract {contract.name}", fix="name it once"
+            )
+        self._targets[contract.hash] = open_target(contract, env, reader=served_by)
+        self.names.append(f"{contract.name}@{contract.ref.version}")
+        self.concurrency_max += contract.document.concurrency_max
+        for tool, policy in contract.policies().items():
+            self._policies[contract.hash, tool] = policy_hash(policy)
 
     def target(self, contract_hash: str) -> Target | None:
         """The open target of a contract, or None if this process does not serve it."""

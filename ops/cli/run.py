@@ -136,7 +136,7 @@ def dispatch(
         _check_ledger(place, Topic.INTENTS, Topic.ATTEMPTS)
 
         async def start() -> None:
-            book = ContractBook(contracts, os.environ, served_by=settings.slot)
+            book = await ContractBook.open(contracts, os.environ, served_by=settings.slot)
             dispatcher = Dispatcher(settings, book, codec, _reach())
             await _until_signal(dispatcher.run, dispatcher.intake)
 
@@ -175,7 +175,7 @@ def read(
         _check_ledger(place, Topic.READBACK_REQUESTS, Topic.READBACKS)
 
         async def start() -> None:
-            book = ContractBook(contracts, os.environ, served_by=settings.slot)
+            book = await ContractBook.open(contracts, os.environ, served_by=settings.slot)
             reader = Reader(settings, book, codec, _reach())
             await _until_signal(reader.run, reader.intake)
 
