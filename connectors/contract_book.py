@@ -25,7 +25,7 @@ class ContractBook:
     ) -> ContractBook:
         """Open every contract's target in the event loop that will call it.
 
-        Raises ContractError for a contract that is given twice or whose secret is not set; what
+        Raises ContractError for one that is given twice, OperatorError for an unset secret; what
         was opened before it is closed again.
         """
         book = cls()

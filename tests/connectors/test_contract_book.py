@@ -11,7 +11,7 @@ import pytest
 
 from connectors.contract_book import ContractBook
 from connectors.contract_file import load_contract, read_contract
-from tallystick.errors import ContractError
+from tallystick.errors import ContractError, OperatorError
 from tallystick.keys import policy_hash
 
 SAMPLES = Path(__file__).parents[2] / "ops" / "demo" / "contracts"
@@ -39,7 +39,7 @@ def test_a_contract_that_cannot_be_opened_leaves_no_session_behind() -> None:
     secret = read_contract(f"{raw}auth: {{kind: bearer, env: NOT_SET_ANYWHERE}}\n")
 
     async def fail() -> None:
-        with pytest.raises(ContractError, match="NOT_SET_ANYWHERE"):
+        with pytest.raises(OperatorError, match="NOT_SET_ANYWHERE"):
             await ContractBook.open([good, secret], ENV, served_by="d0")
 
     with warnings.catch_warnings():
