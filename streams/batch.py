@@ -57,7 +57,7 @@ class Filler:
         self._clock = LogClock()
 
     def fill(self, batch: Batch, queue: deque[LogRecord]) -> None:
-        """Take from the head of the queue what one transaction holds.
+        """Take from the head of the queue what one transaction holds, then log its rows.
 
         A tick with more due keys than fit stays at the head, its offset uncommitted, and nothing
         behind it is folded before it is done: batch sizes never change the order of folding.
@@ -76,6 +76,8 @@ class Filler:
             moved[record.topic] = record.offset + 1
             if time.monotonic() > until_s:
                 break
+        for partition in batch.moved:
+            self._running[partition].task.log_rows()
 
     def wait_s(self) -> float:
         """How long the next poll may wait: until the next tick is due, or the poll's own bound."""

@@ -32,6 +32,18 @@ class Overlay:
         """Stage a value, or a delete."""
         self._staged[row] = value
 
+    def settle(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """The staged rows that a changelog needs, each once, with its last value.
+
+        A row that was staged and deleted again before any store had it (a timer that moved
+        twice) is forgotten: nobody would miss it.
+        """
+        for row, value in list(self._staged.items()):
+            if value is None and self._store.get(row) is None:
+                del self._staged[row]
+            else:
+                yield row, value
+
     def scan(self, start: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Rows of `prefix` from `start` on, in order, staged ones included.
 

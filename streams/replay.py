@@ -44,7 +44,10 @@ foreign transaction is reported later."""
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came out: state rows by partition, and everything that was produced, in order."""
+    """What came out: state rows by partition, and everything that was produced, in order.
+
+    The changelog is left out: it holds each row once a batch, and the rows themselves are here.
+    """
 
     rows: Mapping[int, Mapping[bytes, bytes]]
     outputs: tuple[Output, ...]
@@ -119,7 +122,8 @@ def replay(
         quarantine.settle(batch.buried, batch.units)
         done += offered - len(queue)
     rows = {partition: dict(sorted(store.rows.items())) for partition, store in stores.items()}
-    return Replayed(rows, tuple(collected.kept))
+    outputs = tuple(output for output in collected.kept if output.topic != stage.changelog)
+    return Replayed(rows, outputs)
 
 
 def _running(

@@ -70,12 +70,13 @@ class PartitionTask:
         self._overlay = Overlay(store)
         self._timers = Timers(self._overlay)
         self._cause = Cause("", partition, 0)
+        self._writers: dict[bytes, Cause] = {}
         self._states = States(
             stage.fold,
             self._overlay,
             self._timers,
             states_cached_max,
-            self._log_row,
+            self._note_row,
             lambda size: metrics.stored_row(stage.name, size),
         )
 
@@ -169,12 +170,23 @@ class PartitionTask:
     def discard(self) -> None:
         """After an abort: nothing local has changed (engine rule 13)."""
         self._overlay.discard()
+        self._writers.clear()
         self._states.forget()
         self._timers.forget()
 
-    def _log_row(self, row: bytes, value: bytes | None) -> None:
-        """Every staged row also goes to the changelog, in the same transaction (engine rule 1);
-        a delete is a null value, never an empty one (engine rules 20, 21)."""
+    def _note_row(self, row: bytes, value: bytes | None) -> None:
+        """Remember who staged a row last; a delete is a null value, never an empty one (engine
+        rules 20, 21)."""
         invariant(value != b"" or row[:1] == b"s", "only state rows may be empty")
-        output = Output(self.stage.changelog, row, value, [], self.partition)
-        self._sink.send(output, self._cause)
+        self._writers[row] = self._cause
+
+    def log_rows(self) -> None:
+        """Send every staged row to the changelog, in the same transaction (engine rule 1).
+
+        Once a batch and not once a record: a key's head and timer change with every record, and
+        only their last values matter.
+        """
+        for row, value in self._overlay.settle():
+            output = Output(self.stage.changelog, row, value, [], self.partition)
+            self._sink.send(output, self._writers[row])
+        self._writers.clear()
