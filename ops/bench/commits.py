@@ -36,6 +36,11 @@ CONTRACT = Path(__file__).parents[1] / "demo" / "contracts" / "cases-keyed.yaml"
 ITEMS = 10
 TARGET_ANSWERS_MS = 5
 PLANS_A_SECOND = 50
+WARM_UP_S = 8.0
+"""Load before anything is measured: a broker whose code is not compiled yet is not what runs."""
+
+BROKER_JVM = "-Xmx1g"
+"""The broker as in production, with the JVM's own compilers; tests start quicker without them."""
 
 
 class Figures(msgspec.Struct):
@@ -100,11 +105,11 @@ def _idle(tally: Tally, contract: Contract, count: int, name: str) -> tuple[list
     return times, receipts
 
 
-def _loaded(tally: Tally, contract: Contract, seconds: float) -> tuple[list[float], int]:
+def _loaded(tally: Tally, contract: Contract, seconds: float, name: str) -> tuple[list[float], int]:
     """Open loop: plans leave by the clock, whether or not earlier ones have ended."""
     times: list[float] = []
     waiting = []
-    plans = [_plan(contract, f"load-{n}") for n in range(round(seconds * PLANS_A_SECOND))]
+    plans = [_plan(contract, f"{name}-{n}") for n in range(round(seconds * PLANS_A_SECOND))]
     start = time.perf_counter()
     for number, plan in enumerate(plans):
         planned_at = start + number / PLANS_A_SECOND
@@ -150,12 +155,13 @@ def measure(bootstrap: str, count: int, seconds: float) -> tuple[list[Figures], 
                 piece.wait_ready()
             with Tally.connect(bootstrap, prefix=prefix) as tally:
                 _idle(tally, contract, 20, "warm-up")
+                _loaded(tally, contract, WARM_UP_S, "warm-load")
                 before = _cpu(started)
                 times, receipts = _idle(tally, contract, count, "idle")
                 used = _spent(before, _cpu(started))
                 idle = _figures("idle", times, receipts, legs(bootstrap, prefix, "idle-"), used)
                 before = _cpu(started)
-                times, receipts = _loaded(tally, contract, seconds)
+                times, receipts = _loaded(tally, contract, seconds, "load")
                 used = _spent(before, _cpu(started))
                 found = legs(bootstrap, prefix, "load-")
                 load = _figures(f"{PLANS_A_SECOND} plans a second", times, receipts, found, used)
@@ -188,6 +194,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=200, help="commits when idle")
     parser.add_argument("--seconds", type=float, default=15, help="how long the load lasts")
     asked = parser.parse_args()
+    os.environ.setdefault("TALLYSTICK_KAFKA_JVM", BROKER_JVM)
     start = choose.start_first(bootstrap=asked.bootstrap)
     with start as broker:
         out.print(f"broker: {broker.kind} at {broker.bootstrap}, {os.cpu_count()} cores")
