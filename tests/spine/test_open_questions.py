@@ -68,7 +68,7 @@ def test_killed_before_outcome_is_recorded_writes_nothing_twice(
     house.wait_for(lambda: dispatcher.returncode is not None)
     assert dispatcher.returncode == -signal.SIGKILL
     assert len(house.target.ledger()) == 1
-    house.pieces.dispatcher([house.contract_path], "d1").start().wait_ready()
+    house.pieces.dispatcher([house.contract_path]).start().wait_ready()
     receipt = pending.result(50)
 
     assert isinstance(receipt, Receipt)
@@ -179,7 +179,7 @@ def test_killed_between_claim_and_call_loses_no_item(open_house: OpenHouse) -> N
     pending = house.tally().submit(house.plan("TC-1"))
     house.wait_for(lambda: dispatcher.returncode is not None)
     assert house.target.ledger() == []
-    house.pieces.dispatcher([house.contract_path], "d1").start().wait_ready()
+    house.pieces.dispatcher([house.contract_path]).start().wait_ready()
 
     receipt = pending.result(50)
 

@@ -115,6 +115,7 @@ def test_a_dispatcher_without_the_contract_refuses_and_says_so(open_house: OpenH
     assert house.target.ledger() == []
 
 
+@pytest.mark.fencing
 def test_two_workers_share_the_stage_and_one_takes_over_from_the_other(
     open_house: OpenHouse,
 ) -> None:
