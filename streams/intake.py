@@ -27,13 +27,17 @@ _log = logging.getLogger(__name__)
 Place = tuple[str, int]
 OnPartitions = Callable[[set[int]], None]
 
-_DENIED = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    }
-)
+_HOPELESS = {
+    KafkaError.INVALID_SESSION_TIMEOUT: "use a session timeout that the broker allows "
+    "(group.min.session.timeout.ms)",
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL: "stop the other consumers of this group first",
+    KafkaError.GROUP_MAX_SIZE_REACHED: "stop a worker, or raise group.max.size",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "grant this client access",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "grant this client access",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "grant this client access",
+}
+"""Errors that trying again never mends, and what does."""
+
 _TAKEN = frozenset(
     {
         KafkaError._FATAL,  # noqa: SLF001 - its public name
@@ -178,8 +182,8 @@ class Intake:
                 where=f"slot {self._settings.slot}",
                 fix="give each worker its own slot; after a broker stood still, start it again",
             )
-        if code in _DENIED:
-            raise OperatorError(error.str(), where=where, fix="grant this client access")
+        if code in _HOPELESS:
+            raise OperatorError(error.str(), where=where, fix=_HOPELESS[code])
         if code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001 - its public name
             if place in self._next and place not in self._unsought:
                 raise SourceTruncated(

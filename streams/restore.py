@@ -32,7 +32,9 @@ _POLL_S = 0.02
 class RestoreStalled(OperatorError):
     """A restore stood still: a foreign transaction stays open, or the broker does not answer.
 
-    Look for hanging transactions (`kafka-transactions.sh find-hanging`), then start again.
+    Look for hanging transactions (`kafka-transactions.sh find-hanging`), then start again. They
+    arise on brokers before 3.6, or with partition verification off, since librdkafka speaks the
+    older transaction protocol (engine rule 15).
     """
 
     code: ClassVar[str] = "restore_stalled"

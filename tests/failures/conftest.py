@@ -18,7 +18,10 @@ def make_lab(broker: BrokerHandle, prefix: str, tmp_path: Path) -> Iterator[Call
     labs: list[Lab] = []
 
     def make(partitions: int = 1, **topics: Any) -> Lab:
-        lab = Lab(broker.bootstrap, prefix, tmp_path, partitions)
+        fenced = broker.kind.fences_generations
+        # The embedded broker refuses a session timeout below Kafka's default minimum.
+        session = {} if fenced else {"session_timeout_ms": 6_000}
+        lab = Lab(broker.bootstrap, prefix, tmp_path, partitions, **session)
         labs.append(lab.create(**topics))
         return lab
 

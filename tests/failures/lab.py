@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     ConsumerGroupTopicPartitions,
     KafkaError,
@@ -75,7 +74,15 @@ def eventually(what: str, held: Callable[[], Any], within_s: float = PATIENCE_S)
 class Lab:
     """One tenant's topics on one broker, and everything around them."""
 
-    def __init__(self, bootstrap: str, prefix: str, folder: Path, partitions: int = 1) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        prefix: str,
+        folder: Path,
+        partitions: int = 1,
+        session_timeout_ms: int = QUICK["session_timeout_ms"],
+    ) -> None:
+        self.quick = {**QUICK, "session_timeout_ms": session_timeout_ms}
         self.bootstrap = bootstrap
         self.prefix = prefix
         self.folder = folder
@@ -114,7 +121,7 @@ class Lab:
         command = [sys.executable, "-m", "tests.failures.app"]
         command += ["--bootstrap", self.bootstrap, "--prefix", self.prefix, "--slot", slot]
         command += ["--state-dir", str(self.folder / slot), "--at", at, "--act", act]
-        command += ["--settings", json.dumps({**QUICK, **(settings or {})}), *extra]
+        command += ["--settings", json.dumps({**self.quick, **(settings or {})}), *extra]
         self.folder.mkdir(parents=True, exist_ok=True)
         piece = Piece(slot, command, self.folder / f"{slot}.log", {}).start()
         self._apps.append(piece)
@@ -157,6 +164,15 @@ class Lab:
             )
         return ids
 
+    def send_together(self, *texts: str, key: str = "k") -> None:
+        """Log notes that a consumer sees all at once, since one transaction commits them."""
+        notes: list[tuple[bytes, bytes | None]] = []
+        for text in texts:
+            self._sent += 1
+            note = Note(note_id=f"n{self._sent}", text=text)
+            notes.append((key.encode(), msgspec.json.encode(note)))
+        self.transaction(NOTES, notes)
+
     def send_raw(
         self,
         key: bytes | None,
@@ -173,7 +189,11 @@ class Lab:
         assert self._producer.flush(30) == 0
 
     def transaction(
-        self, topic: str, rows: dict[bytes, bytes | None], *, end: str = "commit"
+        self,
+        topic: str,
+        rows: dict[bytes, bytes | None] | list[tuple[bytes, bytes | None]],
+        *,
+        end: str = "commit",
     ) -> Producer:
         """Write rows to partition 0 in a transaction of a foreign producer; `end` is commit,
         abort or open. Returns the producer, which can end an open one."""
@@ -187,7 +207,7 @@ class Lab:
         )
         producer.init_transactions(30)
         producer.begin_transaction()
-        for row, value in rows.items():
+        for row, value in rows.items() if isinstance(rows, dict) else rows:
             producer.produce(self.prefix + topic, key=row, value=value, partition=0)
         assert producer.flush(30) == 0
         if end == "commit":
@@ -242,12 +262,16 @@ class Lab:
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,
                 "log_level": 0,
             }
         )
         found = []
         for partition in range(self.partitions):
-            consumer.assign([TopicPartition(self.prefix + topic, partition, OFFSET_BEGINNING)])
+            # Asked for here, since a consumer that looks for the start by itself takes its time.
+            place = TopicPartition(self.prefix + topic, partition)
+            place.offset, _ = consumer.get_watermark_offsets(place, timeout=30)
+            consumer.assign([place])
             while True:
                 message = consumer.poll(PATIENCE_S)
                 assert message is not None, f"reading {topic} stood still"
@@ -336,10 +360,10 @@ def wait_exit(piece: Piece, within_s: float = PATIENCE_S) -> int:
     return code
 
 
-def wait_stopped(piece: Piece) -> None:
-    """Wait until a worker has stopped itself (SIGSTOP)."""
-    stat = Path(f"/proc/{piece.pid}/stat")
-    eventually(f"{piece.name} stops", lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+def wait_stopped(pid: int) -> None:
+    """Wait until a process stands still (SIGSTOP takes a moment to reach every thread)."""
+    stat = Path(f"/proc/{pid}/stat")
+    eventually(f"{pid} stops", lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
 
 
 KILLED = -signal.SIGKILL

@@ -10,7 +10,7 @@ from streams.crashpoints import CrashPoints
 from streams.loop import StageLoop
 from streams.settings import LoopSettings
 from streams.watchdog import Watchdog
-from tests.failures.lab import QUICK, Lab, eventually
+from tests.failures.lab import Lab, eventually
 from tests.streams.toy import JsonCodec, toy_stage
 
 
@@ -25,7 +25,7 @@ class SteppedLoop:
             prefix=lab.prefix,
             slot=slot,
             state_dir=lab.folder / slot,
-            **{**QUICK, **settings},
+            **{**lab.quick, **settings},
         )
         self._watchdog = Watchdog()
         self.loop = StageLoop(

@@ -38,8 +38,8 @@ def test_19_a_group_coordinator_that_hangs_ends_the_process_and_the_restart_is_c
     lab = hurt_lab
     app = lab.ready_app(at="before_send_offsets", act="stop", settings={"broker_stuck_ms": 3_000})
     lab.send("a")
-    wait_stopped(app)
-    private_broker.pause_node()
+    wait_stopped(app.pid)
+    _pause(private_broker)
     app.signal(signal.SIGCONT)
     assert wait_exit(app) == WorkerExit.WATCHDOG
     private_broker.resume_node()
@@ -55,8 +55,8 @@ def test_20_a_transaction_coordinator_that_is_away_during_the_commit_is_asked_ag
     lab = hurt_lab
     app = lab.ready_app(at="after_send_offsets", act="stop", settings=PATIENT)
     lab.send("a")
-    wait_stopped(app)
-    private_broker.pause_node()
+    wait_stopped(app.pid)
+    _pause(private_broker)
     app.signal(signal.SIGCONT)
     eventually("the commit is repeated", lambda: lab.log_of().count("is repeated") >= 4)
     private_broker.resume_node()
@@ -72,7 +72,7 @@ def test_20_a_transaction_coordinator_that_is_killed_during_the_commit_is_asked_
     lab = hurt_lab
     app = lab.ready_app(at="after_send_offsets", act="stop", settings=PATIENT)
     lab.send("a")
-    wait_stopped(app)
+    wait_stopped(app.pid)
     private_broker.kill_node()
     app.signal(signal.SIGCONT)
     eventually("the commit is repeated", lambda: lab.log_of().count("is repeated") >= 2)
@@ -80,3 +80,9 @@ def test_20_a_transaction_coordinator_that_is_killed_during_the_commit_is_asked_
     assert [echo.count for echo in lab.wait_echoes(1)] == [1]
     lab.send("b")
     assert [echo.count for echo in lab.wait_echoes(2)] == [1, 2]
+
+
+def _pause(broker: ApacheBroker) -> None:
+    """Return once it answers nothing any more."""
+    broker.pause_node()
+    wait_stopped(broker.state.nodes[0].process.pid)

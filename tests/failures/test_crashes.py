@@ -88,6 +88,7 @@ def test_killed_after_an_abort_buries_the_record_once(lab: Lab) -> None:
     assert [letter.code for letter in lab.letters()] == ["fold_failed"]
 
 
+@pytest.mark.fencing  # and a broker that notices a dead member
 def test_killed_in_a_restore_goes_on_restoring(lab: Lab) -> None:
     app = lab.ready_app()
     lab.send(*(str(number) for number in range(50)))

@@ -35,7 +35,7 @@ def test_05_an_abort_leaves_overlay_empty_rows_unchanged_and_position_at_the_fir
     stepped.until("a is folded", lambda: lab.echoes())
     rows, run = stepped.rows(), stepped.loop._running[0]
     positions = dict(run.positions)
-    lab.send("b", "c", "poison", "d")
+    lab.send_together("b", "c", "poison", "d")
     eventually("the poisoned batch is aborted", lambda: (stepped.turn(), look.aborts)[1])
 
     assert stepped.staged() == {}
@@ -56,7 +56,7 @@ def test_05_an_abort_leaves_overlay_empty_rows_unchanged_and_position_at_the_fir
 def test_06_a_zombie_with_an_old_generation_is_refused_and_lives_on(lab: Lab) -> None:
     zombie = lab.ready_app("a", at="before_send_offsets", act="stop")
     lab.send("ignore")  # the zombie's transaction holds nothing but the offset
-    wait_stopped(zombie)
+    wait_stopped(zombie.pid)
     lab.ready_app("b")
     eventually("the peer commits the note", lambda: lab.committed() == 1)
     lab.send("x", "y")
@@ -74,7 +74,7 @@ def test_06_a_zombie_with_an_old_generation_is_refused_and_lives_on(lab: Lab) ->
 def test_06_a_zombie_whose_outputs_are_in_the_log_is_fenced_and_they_stay_unseen(lab: Lab) -> None:
     zombie = lab.ready_app("a", at="before_send_offsets", act="stop")
     lab.send("x", "y")
-    wait_stopped(zombie)
+    wait_stopped(zombie.pid)
     lab.ready_app("b")  # its restore waits until the zombie's transaction has timed out
     assert [echo.count for echo in lab.wait_echoes(2)] == [1, 2]
     zombie.signal(signal.SIGCONT)
@@ -91,7 +91,7 @@ def test_06_a_zombie_whose_outputs_are_in_the_log_is_fenced_and_they_stay_unseen
 def test_07_a_zombie_without_membership_refuses_its_own_commit(lab: Lab) -> None:
     zombie = lab.ready_app("a", at="after_produce", act="stop-and-rest")
     lab.send("ignore")
-    wait_stopped(zombie)
+    wait_stopped(zombie.pid)
     lab.ready_app("b")
     lab.send("x")
     lab.wait_echoes(1)
@@ -105,6 +105,7 @@ def test_07_a_zombie_without_membership_refuses_its_own_commit(lab: Lab) -> None
     assert zombie.returncode is None
 
 
+@pytest.mark.fencing  # and a broker that notices a dead member
 def test_09_of_two_workers_with_one_transactional_id_the_older_ends_without_a_local_write(
     lab: Lab,
 ) -> None:

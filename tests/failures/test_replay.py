@@ -16,7 +16,7 @@ from streams.replay import Replayed, in_log_time, main, read_inputs, replay
 from streams.settings import LoopSettings
 from streams.topics_admin import create, open_admin
 from tallystick.topics import Topic
-from tests.failures.lab import QUICK, Lab, eventually
+from tests.failures.lab import Lab, eventually
 from tests.streams.toy import ECHOES, LETTERS, MORE_NOTES, NOTES, TICKS, JsonCodec, toy_stage
 
 pytestmark = pytest.mark.broker
@@ -30,7 +30,7 @@ def _settings(lab: Lab, **sizes: Any) -> LoopSettings:
         prefix=lab.prefix,
         slot="replay",
         state_dir=lab.folder,
-        **{**QUICK, **sizes},
+        **{**lab.quick, **sizes},
     )
 
 
@@ -89,7 +89,9 @@ def test_32_two_topics_replayed_in_the_order_of_consumption_give_equal_bytes(lab
         lab.send(f"two {number}", topic=MORE_NOTES)
     stage, codec = toy_stage(two_inputs=True), JsonCodec()
     found = read_inputs(stage, _settings(lab), codec)
-    by_topic = [record for topic in stage.sources for record in found if record.topic == topic]
+    by_topic = [
+        record for topic in reversed(stage.sources) for record in found if record.topic == topic
+    ]
     by_time = in_log_time(stage, found)
     assert {record.cause for record in by_time} == {record.cause for record in by_topic}
     for order in (by_topic, by_time):

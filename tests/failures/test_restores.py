@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewPartitions
 
 from streams.crashpoints import NoCrash
 from streams.lookups import Lookups
@@ -247,6 +248,7 @@ def test_state_without_a_position_stops_the_worker_instead_of_folding_again(lab:
     assert len(lab.echoes()) == 1
 
 
+@pytest.mark.fencing  # and a broker that notices a dead member
 def test_29_a_locked_state_folder_ends_the_worker_with_one_line(lab: Lab) -> None:
     lab.ready_app("a")
     lab.send("a")
@@ -262,8 +264,6 @@ def test_29_a_locked_state_folder_ends_the_worker_with_one_line(lab: Lab) -> Non
 
 
 def test_31_raised_partitions_are_refused(lab: Lab) -> None:
-    from confluent_kafka.admin import NewPartitions
-
     app = lab.ready_app()
     lab.send("a")
     lab.wait_echoes(1)

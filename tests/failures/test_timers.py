@@ -31,6 +31,7 @@ def test_without_a_timer_no_tick_is_logged(lab: Lab) -> None:
     assert lab.read(TICKS, committed=False) == []
 
 
+@pytest.mark.fencing  # and a broker that notices a dead member
 def test_27_a_timer_that_falls_due_while_nobody_owns_the_partition_goes_off_at_the_next_owner(
     lab: Lab,
 ) -> None:
@@ -45,7 +46,16 @@ def test_27_a_timer_that_falls_due_while_nobody_owns_the_partition_goes_off_at_t
     assert _woken(lab) == ["woke k"]
 
 
-@pytest.mark.parametrize("at", ["before_send_offsets:2", "after_commit", "after_commit:2"])
+@pytest.mark.parametrize(
+    "at",
+    [
+        # The embedded broker goes on naming an aborted transaction to consumers that are past it,
+        # so they drop what the same producer commits afterwards.
+        pytest.param("before_send_offsets:2", marks=pytest.mark.fencing),
+        "after_commit",
+        "after_commit:2",
+    ],
+)
 def test_a_timer_goes_off_once_though_the_worker_is_killed_around_its_tick(
     lab: Lab, at: str
 ) -> None:
