@@ -24,6 +24,7 @@ from connectors.intake import Intake
 from connectors.outbound import Outbound
 from connectors.points import Point, Reach, pass_by
 from connectors.settings import ConnectorSettings
+from connectors.station import drain, take_until
 from connectors.targets import Target
 from streams.watchdog import Watchdog
 from tallystick.codec import Codec
@@ -67,17 +68,10 @@ class Dispatcher:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Dispatch until `stop` is set; raises what ended the claiming."""
-        loop = asyncio.get_running_loop()
-        claiming = asyncio.create_task(asyncio.to_thread(self._claim_forever, loop))
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({claiming, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        self.intake.stop()
-        stopping.cancel()
         try:
-            await claiming
+            await take_until(stop, self.intake, self._claim_forever)
         finally:
-            if self._calls:
-                await asyncio.wait(self._calls, timeout=self._settings.drain_s)
+            await drain(self._calls, self._settings.drain_s)
             left = await asyncio.to_thread(self._outbound.close, self._settings.drain_s)
             if left:
                 _log.error("%d outcomes were left behind; their claims expire", left)

@@ -20,6 +20,7 @@ from connectors.low_water import LowWater
 from connectors.outbound import Outbound
 from connectors.points import Point, Reach, pass_by
 from connectors.settings import ConnectorSettings
+from connectors.station import drain, take_until
 from tallystick.codec import Codec
 from tallystick.errors import UndecodableRecord
 from tallystick.records import Readback, ReadbackRequest
@@ -53,17 +54,10 @@ class Reader:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Read until `stop` is set; raises what ended the intake."""
-        loop = asyncio.get_running_loop()
-        taking = asyncio.create_task(asyncio.to_thread(self._take_forever, loop))
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({taking, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        self.intake.stop()
-        stopping.cancel()
         try:
-            await taking
+            await take_until(stop, self.intake, self._take_forever)
         finally:
-            if self._tasks:
-                await asyncio.wait(self._tasks, timeout=self._settings.drain_s)
+            await drain(self._tasks, self._settings.drain_s)
             await asyncio.to_thread(self._outbound.close, self._settings.drain_s)
             await asyncio.to_thread(self.intake.close, self._finished())
             await self._book.close()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from connectors.contract_file import load_contract
@@ -30,7 +31,9 @@ from tallystick.errors import CallerError, TopicMismatch
 from tallystick.topics import Topic, full_name
 
 if TYPE_CHECKING:
+    from connectors.dispatcher import Dispatcher
     from connectors.intake import Intake
+    from connectors.reader import Reader
 
 Slot = Annotated[
     str,
@@ -124,25 +127,11 @@ def dispatch(
     ```
     """
 
-    def action() -> None:
-        from connectors.contract_book import ContractBook
-        from connectors.dispatcher import Dispatcher
+    from connectors.dispatcher import Dispatcher
 
-        log_to_stderr()
-        contracts = [load_contract(path) for path in contract]
-        place = connection(bootstrap, prefix, registry)
-        settings = _settings(place, slot, in_flight_max, session_timeout_ms)
-        codec = place.codec()
-        _check_ledger(place, Topic.INTENTS, Topic.ATTEMPTS)
-
-        async def start() -> None:
-            book = await ContractBook.open(contracts, os.environ, served_by=settings.slot)
-            dispatcher = Dispatcher(settings, book, codec, _reach())
-            await _until_signal(dispatcher.run, dispatcher.intake)
-
-        asyncio.run(start())
-
-    guarded(action)
+    asked = _Asked(contract, slot, in_flight_max, session_timeout_ms)
+    place = guarded(lambda: connection(bootstrap, prefix, registry))
+    guarded(lambda: _serve(Dispatcher, asked, place, Topic.INTENTS, Topic.ATTEMPTS))
 
 
 def read(
@@ -163,25 +152,40 @@ def read(
     ```
     """
 
-    def action() -> None:
-        from connectors.contract_book import ContractBook
-        from connectors.reader import Reader
+    from connectors.reader import Reader
 
-        log_to_stderr()
-        contracts = [load_contract(path) for path in contract]
-        place = connection(bootstrap, prefix, registry)
-        settings = _settings(place, slot, in_flight_max, session_timeout_ms)
-        codec = place.codec()
-        _check_ledger(place, Topic.READBACK_REQUESTS, Topic.READBACKS)
+    asked = _Asked(contract, slot, in_flight_max, session_timeout_ms)
+    place = guarded(lambda: connection(bootstrap, prefix, registry))
+    guarded(lambda: _serve(Reader, asked, place, Topic.READBACK_REQUESTS, Topic.READBACKS))
 
-        async def start() -> None:
-            book = await ContractBook.open(contracts, os.environ, served_by=settings.slot)
-            reader = Reader(settings, book, codec, _reach())
-            await _until_signal(reader.run, reader.intake)
 
-        asyncio.run(start())
+class _Asked(msgspec.Struct, frozen=True):
+    """What a connector was asked to do."""
 
-    guarded(action)
+    contracts: list[Path]
+    slot: str
+    in_flight_max: int
+    session_timeout_ms: int
+
+
+def _serve(
+    kind: type[Dispatcher | Reader], asked: _Asked, place: Connection, *topics: Topic
+) -> None:
+    """Run a dispatcher or reader until a signal; all that can be wrong is said before it joins."""
+    from connectors.contract_book import ContractBook
+
+    log_to_stderr()
+    contracts = [load_contract(path) for path in asked.contracts]
+    settings = _settings(place, asked.slot, asked.in_flight_max, asked.session_timeout_ms)
+    codec = place.codec()
+    _check_ledger(place, *topics)
+
+    async def start() -> None:
+        book = await ContractBook.open(contracts, os.environ, served_by=settings.slot)
+        station = kind(settings, book, codec, _reach())
+        await _until_signal(station.run, station.intake)
+
+    asyncio.run(start())
 
 
 def _check_ledger(place: Connection, *topics: Topic) -> None:
