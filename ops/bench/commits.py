@@ -39,9 +39,6 @@ PLANS_A_SECOND = 50
 WARM_UP_S = 8.0
 """Load before anything is measured: a broker whose code is not compiled yet is not what runs."""
 
-BROKER_JVM = "-Xmx1g"
-"""The broker as in production, with the JVM's own compilers; tests start quicker without them."""
-
 
 class Figures(msgspec.Struct):
     """One way of asking, measured."""
@@ -194,7 +191,6 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=200, help="commits when idle")
     parser.add_argument("--seconds", type=float, default=15, help="how long the load lasts")
     asked = parser.parse_args()
-    os.environ.setdefault("TALLYSTICK_KAFKA_JVM", BROKER_JVM)
     start = choose.start_first(bootstrap=asked.bootstrap)
     with start as broker:
         out.print(f"broker: {broker.kind} at {broker.bootstrap}, {os.cpu_count()} cores")

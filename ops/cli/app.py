@@ -15,6 +15,7 @@ from ops.cli.common import EXIT_HELP, out
 from ops.cli.demo import demo
 from ops.cli.resolve import resolve
 from ops.cli.run import dispatch, read, worker
+from ops.cli.sim import sim
 
 app = typer.Typer(
     name="tallystick",
@@ -26,7 +27,7 @@ app = typer.Typer(
     "agree.",
     epilog=EXIT_HELP,
 )
-for command in (commit, resolve, demo, worker, dispatch, read):
+for command in (commit, resolve, demo, worker, dispatch, read, sim):
     app.command(epilog=EXIT_HELP)(command)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(receipts.app, name="receipts")
