@@ -75,9 +75,17 @@ def _unclaimed(item: Item) -> Item:
 def _give_up(commit: Commit, at_ms: int) -> Commit:
     """No further read will come: say of each open item what is known of it."""
     items = tuple(
-        _last_word(commit, index, item, at_ms) for index, item in enumerate(commit.head.items)
+        _not_hidden(_last_word(commit, index, item, at_ms))
+        for index, item in enumerate(commit.head.items)
     )
     return commit.with_head(items=items, open_read="", read_due_ms=0)
+
+
+def _not_hidden(item: Item) -> Item:
+    """What was to be overwritten, and never was, is there with its old content."""
+    if item.state is not ItemState.MISSING or not item.differing:
+        return item
+    return replace(item, state=follow(item.state, ItemEvent.DIFFER), code="content_differs")
 
 
 def _last_word(commit: Commit, index: int, item: Item, at_ms: int) -> Item:
@@ -95,7 +103,8 @@ def _last_word(commit: Commit, index: int, item: Item, at_ms: int) -> Item:
         # Not read this time. What was never sent cannot be there by our doing.
         event = ItemEvent.DOUBT_HOLD if item.started_at_ms else ItemEvent.GIVE_UP
         return replace(item, state=follow(item.state, event), code=item.code or "not_read")
-    if item.code == "content_differs" and item.differing:
+    held = item.state in (ItemState.UNKNOWN, ItemState.WRITTEN)
+    if held and item.code == "content_differs" and item.differing:
         return replace(item, state=follow(item.state, ItemEvent.DIFFER), doubtful=())
     if item.state is ItemState.WRITTEN and item.code == "acknowledged_not_found":
         ready_ms = conclusive_ms(commit.policy(index), item)

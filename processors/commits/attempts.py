@@ -118,6 +118,7 @@ def _replied(commit: Commit, index: int, item: Item, fact: Attempt, at_ms: int) 
         existed=item.existed or (found_first and not in_doubt_before),
         code="",
         detail="",
+        differing=(),
         target_refs=(fact.target_ref,) if fact.target_ref else item.target_refs,
         evidence=EvidenceKind.ACKNOWLEDGEMENT if certified else item.evidence,
         evidence_id=(fact.target_ref or "") if certified else item.evidence_id,

@@ -102,7 +102,12 @@ def _judge_different(
         and at_ms < commit.head.cutoff_at_ms
     )
     if may_overwrite:
-        return replace(item, state=follow(item.state, ItemEvent.ABSENT_AGAIN), tries=0)
+        return replace(
+            item,
+            state=follow(item.state, ItemEvent.ABSENT_AGAIN),
+            tries=0,
+            differing=seen.differing,
+        )
     stale = policy.readback is ReadbackKind.LAGGING and policy.key_style is KeyStyle.NATURAL
     if stale and item.state in (ItemState.WRITTEN, ItemState.UNKNOWN):
         # The older content may still show: not settled until the last read says the same.
@@ -147,14 +152,17 @@ def _judge_absent(commit: Commit, item: Item, policy: ToolPolicy, asked_at_ms: i
         doubtful=(),
         due_ms=0,
         existed=False,
+        differing=(),
         code=item.code or ("" if again else "absent"),
     )
 
 
 def _judge_inconclusive(commit: Commit, item: Item, policy: ToolPolicy, asked_at_ms: int) -> Item:
-    """The write may still land. A retry's item goes out again only where a key makes it safe."""
+    """The write may still land. A retry's item goes out again only where a key makes it safe: the
+    one it went out under before, and not a successor's own."""
     in_time = asked_at_ms < commit.head.cutoff_at_ms
-    if item.state is ItemState.CHECKING and can_repeat(policy) and in_time:
+    same_key = can_repeat(policy) and (item.attempt or policy.key_style is KeyStyle.NATURAL)
+    if item.state is ItemState.CHECKING and same_key and in_time:
         return replace(item, state=follow(item.state, ItemEvent.ABSENT_AGAIN))
     return item
 

@@ -30,7 +30,7 @@ def supersede(old: Commit, request: PlanRequest, at_ms: int) -> Commit:
     """The successor's first round: equal items keep their standing and their key."""
     plan = request.plan
     standing = {_content(planned): item for planned, item in old.pairs()}
-    known = {(planned.tool, planned.identity) for planned in old.plan.items}
+    known = {(planned.tool, planned.identity): item for planned, item in old.pairs()}
     policies = {policy.tool: policy for policy in plan.policies}
     items = []
     for planned in plan.items:
@@ -43,9 +43,11 @@ def supersede(old: Commit, request: PlanRequest, at_ms: int) -> Commit:
             intent_id=intent_id(plan.commit_key, plan.plan_hash, planned.tool, planned.identity),
             state=first_state(policy),
         )
-        if (planned.tool, planned.identity) in known and can_read(policy):
-            # The old plan may have written it with other content: look before writing.
-            fresh = replace(fresh, state=ItemState.CHECKING)
+        changed = known.get((planned.tool, planned.identity))
+        if changed is not None and can_read(policy):
+            # The old plan may have written it with other content: look before writing, and
+            # believe a miss only once that write must have become visible.
+            fresh = replace(fresh, state=ItemState.CHECKING, settled_at_ms=changed.settled_at_ms)
         items.append(fresh)
     return superseding_round(old, request, tuple(items), at_ms)
 
