@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench test-docker lock format clean
+.PHONY: help install demo test check bench soak test-docker lock format clean
 
 help: ## Say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ check: install ## Lint, formatting, types and the rules of STYLE.md
 
 bench: install ## Measure commit to receipt
 	@$(BIN)/python -m ops.bench $(ARGS)
+
+soak: install ## Run twenty thousand simulated worlds (docs/simulator.md)
+	@$(BIN)/python -m ops.cli sim --seeds 20000 $(ARGS)
 
 test-docker: install ## Run the Docker test for real; starts an engine of its own where none answers
 	@PYTHON=$(CURDIR)/$(BIN)/python ops/broker/docker_image/test.sh $(ARGS)

@@ -49,6 +49,8 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
         ("processors/a.py", "import importlib", "a fold has no"),
         ("streams/a.py", "import connectors.targets", "arrows run"),
         ("connectors/a.py", "from ops.cli import main", "arrows run"),
+        ("ops/a.py", "import tests.simulation.explore", "is not there"),
+        ("ops/cli/sim.py", "import tests.simulation.world", "is not there"),
     ],
 )
 def test_each_arrow_can_fail(path: str, source: str, reason: str) -> None:

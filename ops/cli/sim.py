@@ -21,7 +21,17 @@ def sim(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Try to break the ledger in simulated worlds, each from one seed; exit 1 if one breaks."""
+    """Try to break the ledger in simulated worlds, each from one seed; exit 1 if one breaks.
+
+    A development command: run it in a checkout. A failing seed names the command that repeats it.
+
+    Examples:
+
+    ```sh
+    tallystick sim --seeds 2000 --json
+    tallystick sim --seed 112 --trace
+    ```
+    """
     explore = _explorer(as_json=json)
     if seed is not None and trace:
         _show(explore, seed)
