@@ -16,7 +16,7 @@ from tests.simulation.returned import RETURNED
 SEEDS = {
     "a successor believes a miss before the old write can be seen": 112,
     "a successor's own key is taken to make a miss safe": 1542,
-    "a read answered after the cut-off stops the partition": 1229,
+    "a read answered after the cut-off stops the partition": 28,
     "what was to be overwritten is called missing": 1908,
     "a different item that is to differ again stops the partition": 441,
 }
