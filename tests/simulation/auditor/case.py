@@ -13,11 +13,14 @@ from streams.source import LogRecord
 from streams.stages import COMMITS
 from tallystick.codec import Codec
 from tallystick.records import (
+    Attempt,
+    AttemptPhase,
     FoundItem,
     KeyStyle,
     PartialSuccess,
     Readback,
     ReadbackKind,
+    ReadbackRequest,
     Receipt,
     Record,
     ToolPolicy,
@@ -104,6 +107,22 @@ class Case:
     def readable(self, tool: str) -> bool:
         """Whether anyone can look."""
         return self.policy(tool).readback is not ReadbackKind.NONE
+
+    def asked_at(self, request_id: str) -> int:
+        """When a read was asked for."""
+        return min(p.at_ms for _, p, r in self.of(ReadbackRequest) if r.request_id == request_id)
+
+    def called_at(self, intent_id: str) -> list[int]:
+        """When the target was called."""
+        return [sent.at_ms for sent in self.history.sent if sent.intent_id == intent_id]
+
+    def claimed_at(self, intent_id: str) -> list[int]:
+        """When a dispatcher logged that it was about to call."""
+        return [
+            place.at_ms
+            for _, place, attempt in self.of(Attempt)
+            if attempt.intent_id == intent_id and attempt.phase is AttemptPhase.STARTED
+        ]
 
     def lied_about(self, intent_id: str, before_ms: int) -> bool:
         """Whether a person said something untrue about this effect."""

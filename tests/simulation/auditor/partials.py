@@ -74,11 +74,12 @@ def _against_look(
     if seen is None:
         return ""
     look, found = seen
-    if any(
-        sent.intent_id == item.intent_id and look.at_ms <= sent.at_ms <= at_ms
-        for sent in case.history.sent
-    ):
-        return ""  # written after that look
+    asked_ms = case.asked_at(look.request.request_id)
+    since = case.called_at(item.intent_id)
+    if item.status is ItemStatus.UNKNOWN:
+        since += case.claimed_at(item.intent_id)  # the claim alone is a reason to doubt
+    if any(asked_ms <= moment_ms <= at_ms for moment_ms in since):
+        return ""  # it may have been written since that look was asked for
     if found.copies > 1:
         return "" if item.status is ItemStatus.DUPLICATE else f"{found.copies} copies were seen"
     if found.copies == 0:

@@ -6,7 +6,15 @@ Copies that came after the look which the receipt names are not the receipt's fa
 
 from __future__ import annotations
 
-from tallystick.records import EvidenceKind, Plan, PlanAnswer, ReadbackKind, Receipt, ReceiptItem
+from tallystick.records import (
+    EvidenceKind,
+    KeyStyle,
+    Plan,
+    PlanAnswer,
+    ReadbackKind,
+    Receipt,
+    ReceiptItem,
+)
 from tests.simulation.auditor.case import Case
 from tests.simulation.history import Looked
 
@@ -51,11 +59,19 @@ def _untrue(
             return "names a read that was never answered"
         there = look.truth.get((item.tool, item.identity), ())
         # Where a look may lag, one copy can be seen while a second is not visible yet.
-        lagging = case.policy(item.tool).readback is ReadbackKind.LAGGING
-        if there != (content,) and not (lagging and set(there) == {content}):
+        policy = case.policy(item.tool)
+        lagging = policy.readback is ReadbackKind.LAGGING
+        before = case.holds(item.tool, item.identity, look.at_ms - policy.visibility_lag_ms)
+        if there != (content,) and lagging and (content in before or set(there) == {content}):
+            case.gaps["lag_hides_last_write"] += 1
+        elif there != (content,):
             return f"read as planned, but {len(there)} copies were there: {there}"
         now = case.holds(item.tool, item.identity, at_ms)
-        return "" if now[:1] == (content,) else f"holds {now} when its receipt is issued"
+        if now[:1] != (content,) and policy.key_style is KeyStyle.NATURAL:
+            case.gaps["natural_overtaken"] += 1
+            return ""
+        lagged = lagging and content in now
+        return "" if lagged or now[:1] == (content,) else f"holds {now} when its receipt is issued"
     if case.readable(item.tool):
         return f"rests on {item.evidence}, though it can be read"
     if item.evidence is EvidenceKind.ACKNOWLEDGEMENT:

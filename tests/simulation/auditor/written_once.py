@@ -1,7 +1,7 @@
 """No planned item is written twice where the contract makes that avoidable.
 
 A copy that the network itself made by repeating one call is not ours; nor is one that came of a
-person's untrue word.
+person's untrue word, or after the bound that the target declared.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ def check(case: Case) -> list[str]:
     made: dict[tuple[str, ...], list[Landed]] = {}
     for landed in case.history.landed:
         sent = landed.sent
+        if sent.beyond_bound:
+            continue
         name: tuple[str, ...] = (sent.commit_key, sent.tool, sent.identity)
         if not case.readable(sent.tool):
             name = (*name, sent.payload)  # changed content of what nobody can see is another item
