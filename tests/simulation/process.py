@@ -7,6 +7,7 @@ A task yields a `Point` (something may strike here), a `Nap` (wait for time, or 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,7 @@ class Crashed(Exception):
     """The process ends in the middle of a call that cannot yield."""
 
 
-class Process:
+class Process(ABC):
     """One process in a slot; a crash ends all its tasks, a restart begins anew."""
 
     def __init__(self, role: str, slot: str, clock: Clock, dice: Dice, topics: set[str]) -> None:
@@ -76,11 +77,11 @@ class Process:
         self._napping: dict[int, tuple[int, Task]] = {}
         self._naps = 0
 
+    @abstractmethod
     def main(self) -> Task:
         """What the process does; each kind has its own."""
-        raise NotImplementedError
 
-    def lost(self) -> None:
+    def lost(self) -> None:  # noqa: B027 - most processes take nothing with them
         """Drop what a process that ends takes with it."""
 
     def start(self) -> None:
